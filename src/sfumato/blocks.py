@@ -97,13 +97,13 @@ class BlockTree:
     @cached_property
     def _second(self) -> dict[int, int]:
         """Where the second side of every cut stands."""
-        waiting, found = [], {}
-        for place, cut in enumerate(self.cuts):
+        waiting, second = [], {}
+        for index, cut in enumerate(self.cuts):
             if cut is not None:
-                waiting.append(place)
+                waiting.append(index)
             elif waiting:
-                found[waiting.pop()] = place + 1
-        return found
+                second[waiting.pop()] = index + 1
+        return second
 
     @cached_property
     def _edges(self) -> Mapping[str, npt.NDArray[np.float64]]:
@@ -123,8 +123,8 @@ class BlockTree:
         for column, size in self._sizes.items():
             key *= size
             key += codes[column]
-        found = self._known.take(key)  # the block and one more; 0 where nobody asked yet
-        asked = np.flatnonzero(found == 0)
+        leaves = self._known.take(key)  # the block and one more; 0 where nobody asked yet
+        asked = np.flatnonzero(leaves == 0)
         if asked.size:
             fresh = np.unique(key[asked])
             parts = np.unravel_index(fresh, tuple(self._sizes.values()))
@@ -132,8 +132,8 @@ class BlockTree:
                 len(fresh), dict(zip(self._sizes, parts, strict=True)), self._firsts.__getitem__
             )
             self._known[fresh] = blocks + 1
-            found[asked] = self._known.take(key[asked])
-        return found.astype(np.int64) - 1
+            leaves[asked] = self._known.take(key[asked])
+        return leaves.astype(np.int64) - 1
 
     @cached_property
     def _sizes(self) -> Mapping[str, int]:
@@ -175,29 +175,29 @@ class BlockTree:
     @cached_property
     def _named(self) -> Mapping[str, Mapping[Value, int]]:
         """The values that cuts of a column name, numbered; all others are one more."""
-        found: dict[str, dict[Value, int]] = {}
+        named: dict[str, dict[Value, int]] = {}
         for cut in self.cuts:
             if cut is not None and cut.below is None:
-                own = found.setdefault(cut.column, {})
+                of_column = named.setdefault(cut.column, {})
                 for value in cut.values:
-                    own.setdefault(value, len(own))
-        return found
+                    of_column.setdefault(value, len(of_column))
+        return named
 
     @cached_property
     def _firsts(self) -> Mapping[Cut, npt.NDArray[np.bool_]]:
         """Of every cut: which codes of its column go to its first side."""
-        found = {}
+        firsts = {}
         for cut in self.cuts:
             if cut is None:
                 continue
             if cut.below is not None:
                 edges = self._edges[cut.column]
                 below = np.arange(len(edges) + 1) <= np.searchsorted(edges, float(cut.below))
-                found[cut] = below
+                firsts[cut] = below
             else:
                 inside, named = set(cut.values), self._named[cut.column]
-                found[cut] = np.array([*(value in inside for value in named), False])
-        return found
+                firsts[cut] = np.array([*(value in inside for value in named), False])
+        return firsts
 
     def walk(
         self,
@@ -206,37 +206,37 @@ class BlockTree:
         first: Callable[[Cut], npt.NDArray[np.bool_]],
     ) -> IntArray:
         """The block of every record; `first` says which codes of its column a cut takes first."""
-        found = np.zeros(records, np.int64)
+        leaf_of_record = np.zeros(records, np.int64)
         waiting = [(0, np.arange(records, dtype=np.int32))]
-        block = {place: n for n, place in enumerate(self._leaves)}
+        block = {leave: n for n, leave in enumerate(self._leaves)}
         while waiting:
-            place, rows = waiting.pop()
+            node, rows = waiting.pop()
             if not rows.size:
                 continue
-            cut = self.cuts[place]
+            cut = self.cuts[node]
             if cut is None:
-                found[rows] = block[place]
+                leaf_of_record[rows] = block[node]
                 continue
             inside = first(cut)[codes[cut.column][rows]]
-            waiting += [(self._second[place], rows[~inside]), (place + 1, rows[inside])]
-        return found
+            waiting += [(self._second[node], rows[~inside]), (node + 1, rows[inside])]
+        return leaf_of_record
 
     @cached_property
     def _leaves(self) -> list[int]:
-        return [place for place, cut in enumerate(self.cuts) if cut is None]
+        return [index for index, cut in enumerate(self.cuts) if cut is None]
 
     def to_json(self, blocks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """The cuts, and in the place of each block what is to be said of it."""
-        told = iter(blocks)
-        return [dict(next(told)) if cut is None else cut.to_json() for cut in self.cuts]
+        numbers = iter(blocks)
+        return [dict(next(numbers)) if cut is None else cut.to_json() for cut in self.cuts]
 
     @staticmethod
     def from_json(stated: Any) -> tuple[BlockTree, list[dict[str, Any]]]:
         """The tree, and what is said of its blocks. Raises ValueError where it is no tree."""
-        if not isinstance(stated, list) or not all(isinstance(each, dict) for each in stated):
+        if not isinstance(stated, list) or not all(isinstance(node, dict) for node in stated):
             raise ValueError("blocks are a list of cuts and blocks")
-        cuts = tuple(Cut.from_json(each) if "column" in each else None for each in stated)
-        return BlockTree(cuts), [each for each in stated if "column" not in each]
+        cuts = tuple(Cut.from_json(node) if "column" in node else None for node in stated)
+        return BlockTree(cuts), [node for node in stated if "column" not in node]
 
 
 def as_numbers(array: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.float64]:

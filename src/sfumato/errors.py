@@ -58,8 +58,8 @@ class InfeasibleGuarantee(SfumatoError):
 
     def with_nearest(self, nearest: str) -> InfeasibleGuarantee:
         """The same where something else is the nearest that can be kept."""
-        told = self.with_flags.replace(f"'{self.nearest}'", f"'{nearest}'")
-        return InfeasibleGuarantee(told, witness=self.witness, nearest=nearest)
+        message = self.with_flags.replace(f"'{self.nearest}'", f"'{nearest}'")
+        return InfeasibleGuarantee(message, witness=self.witness, nearest=nearest)
 
 
 class BundleError(SfumatoError):

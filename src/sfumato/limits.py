@@ -132,13 +132,13 @@ def size(given: int | str, name: str) -> int:
 
 def memory_of_machine() -> int:
     """Bytes of memory that this machine has, or that this process's container may use."""
-    found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for place in _GROUPS:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for path in _GROUPS:
         try:
-            found = min(found, int(place.read_text()))
+            memory = min(memory, int(path.read_text()))
         except (OSError, ValueError):  # no such group, or "max"
             continue
-    return found
+    return memory
 
 
 def memory_allowed() -> int:

@@ -45,9 +45,9 @@ class Pace:
     def tell(self, stage: str, done: int, total: int, now: float | None = None) -> None:
         before, verb = self.share, _verb(self.stage)
         self.stage, self.done, self.total = stage, done, total
-        known = before is not None and self.share is not None
-        falls = known and (self.share or 0.0) < (before or 0.0)
-        begins = falls if known else _verb(stage) != verb or before != self.share
+        measurable = before is not None and self.share is not None
+        falls = measurable and (self.share or 0.0) < (before or 0.0)
+        begins = falls if measurable else _verb(stage) != verb or before != self.share
         if begins:
             self._since = time.monotonic() if now is None else now
             self._from = self.share or 0.0

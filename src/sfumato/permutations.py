@@ -59,7 +59,7 @@ class Permutation:
     def __getstate__(self) -> dict[str, Any]:
         """For workers elsewhere: with the tables, without what draws them."""
         tables = {"_table": self._table}
-        return {name: each for name, each in vars(self).items() if name != "_words"} | tables
+        return {name: var for name, var in vars(self).items() if name != "_words"} | tables
 
     def __call__(self, values: npt.ArrayLike, ranks: npt.ArrayLike) -> IntArray:
         """The slot of every (value, rank). Cost: about 0.1 µs a record where a network runs."""
@@ -80,12 +80,12 @@ class Permutation:
         tabled = np.flatnonzero(offset >= 0)
         slots[tabled] = self._table[offset[tabled] + rank[tabled]]
         pending = np.flatnonzero(offset < 0)
-        held, point = value[pending], rank[pending]
+        values, point = value[pending], rank[pending]
         while pending.size:  # cycle walking: fewer than size**-0.5 of the points go round again
-            point = self._network(held, point)
+            point = self._network(values, point)
             slots[pending] = point
-            outside = np.flatnonzero(point >= self.sizes[held])
-            pending, held, point = pending[outside], held[outside], point[outside]
+            outside = np.flatnonzero(point >= self.sizes[values])
+            pending, values, point = pending[outside], values[outside], point[outside]
         return slots
 
     def _network(self, value: IntArray, point: IntArray) -> IntArray:
@@ -93,16 +93,16 @@ class Permutation:
         # exact for sizes below 2⁵³: a quotient lies at least 1/b below the next whole number
         left = (point / b).astype(np.int64)
         right = point - left * b
-        held = self._rounds
-        starts = None if held is None else (held.starts[0][value], held.starts[1][value])
+        rounds = self._rounds
+        starts = None if rounds is None else (rounds.starts[0][value], rounds.starts[1][value])
         for number in range(self.ROUNDS):
             into_left = number % 2 == 0
             half, modulus = (left, a) if into_left else (right, b)
             other = right if into_left else left
-            if held is None or starts is None:
+            if rounds is None or starts is None:
                 half += self._mixed(value, number, other, modulus)
             else:
-                half += held.tables[number][starts[number % 2] + other]
+                half += rounds.tables[number][starts[number % 2] + other]
             # modulo: of the two candidates the negative one is huge as an unsigned number
             reduced = (half - modulus).view(np.uint64)
             np.minimum(half.view(np.uint64), reduced, out=half.view(np.uint64))

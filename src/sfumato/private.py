@@ -26,10 +26,10 @@ def read_private(path: str | Path, what: str) -> str:
 
     A secret that others could have read is none: it is refused, not put right in silence.
     """
-    place = Path(path)
+    location = Path(path)
     try:
-        require_private(place, what)
-        return place.read_text(encoding="ascii")
+        require_private(location, what)
+        return location.read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError):
         return ""
 
@@ -39,12 +39,12 @@ def require_private(path: Path, what: str, harm: str = "undo the draws") -> None
 
     `harm` is what they could do with it.
     """
-    found = path.stat()
+    status = path.stat()
     above = path.resolve().parents
-    if not found.st_mode & _OTHERS or any(not each.stat().st_mode & _ENTER for each in above):
+    if not status.st_mode & _OTHERS or any(not folder.stat().st_mode & _ENTER for folder in above):
         return
     raise DataError(
-        f"Others can read {what} {str(path)!r} (mode {found.st_mode & 0o777:03o}). Whoever has it "
+        f"Others can read {what} {str(path)!r} (mode {status.st_mode & 0o777:03o}). Whoever has it "
         f"can {harm}. If nobody else has had access to this machine, run 'chmod 600' on "
         "it; otherwise make a new one."
     )

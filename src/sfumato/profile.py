@@ -123,21 +123,21 @@ class Holdings:
 
     def numbers(self, codes: Mapping[str, IntArray]) -> IntArray:
         """The combination of every record with these codes by column; −1 where nobody has it."""
-        own = [codes[view.column] for view in self.columns]
-        if len(own) == 1:
-            return np.asarray(own[0])
+        arrays = [codes[view.column] for view in self.columns]
+        if len(arrays) == 1:
+            return np.asarray(arrays[0])
         sizes = tuple(len(view.values) for view in self.columns)
-        known = np.logical_and.reduce([code >= 0 for code in own])
-        flat = np.ravel_multi_index(tuple(np.where(known, code, 0) for code in own), sizes)
-        place = np.minimum(np.searchsorted(self._flat, flat), len(self._flat) - 1)
-        return np.asarray(np.where(known & (self._flat[place] == flat), place, -1))
+        present = np.logical_and.reduce([code >= 0 for code in arrays])
+        flat = np.ravel_multi_index(tuple(np.where(present, code, 0) for code in arrays), sizes)
+        position = np.minimum(np.searchsorted(self._flat, flat), len(self._flat) - 1)
+        return np.asarray(np.where(present & (self._flat[position] == flat), position, -1))
 
     def jointly(self) -> Holdings:
         """With the combinations as marks, too."""
         names = [view.column for view in self.columns]
         texts = tuple(
-            tuple(view.values[code] for view, code in zip(self.columns, each, strict=True))
-            for each in self.of.tolist()
+            tuple(view.values[code] for view, code in zip(self.columns, combination, strict=True))
+            for combination in self.of.tolist()
         )
         whole = Histogram(" and ".join(names), texts, self.counts)
         of = np.c_[self.of, np.arange(len(self.of))]

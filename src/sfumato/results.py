@@ -171,8 +171,8 @@ def as_json(value: Any) -> Any:
 
 
 def _key(name: Any) -> str:
-    found = as_json(name)
-    return found if isinstance(found, str) else str(found)
+    key = as_json(name)
+    return key if isinstance(key, str) else str(key)
 
 
 def number_to_json(number: float) -> float | str | None:

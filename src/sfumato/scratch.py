@@ -78,9 +78,9 @@ def scratch_database(
             database = _idle.pop()  # in one step: threads may come at the same time
         except IndexError:
             database = duckdb.connect()
-        place = str(folder).replace("'", "''")
+        location = str(folder).replace("'", "''")
         database.execute(
-            f"SET memory_limit = '{memory}B'; SET temp_directory = '{place}';"
+            f"SET memory_limit = '{memory}B'; SET temp_directory = '{location}';"
             f"SET max_temp_directory_size = '{spill_allowed()}B';"
             f"SET disabled_optimizers = '{','.join(without)}';"
             f"{'RESET threads' if threads is None else f'SET threads = {threads}'};"
@@ -154,7 +154,7 @@ def _removed(folder: Path) -> None:
 
 def sweep() -> int:
     """Remove the folders of killed runs, and say so; how many there were."""
-    found = 0
+    removed = 0
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         try:
             ours = not folder.is_symlink() and folder.stat().st_uid == os.getuid()
@@ -164,12 +164,12 @@ def sweep() -> int:
         if lock is not None:
             shutil.rmtree(folder, ignore_errors=True)
             os.close(lock)
-            found += 1
-    if found:
+            removed += 1
+    if removed:
         warnings.warn(
-            f"A run that was killed had left {found} folder{'s' * (found > 1)} with raw data in "
-            f"{tempfile.gettempdir()}: removed.",
+            f"A run that was killed had left {removed} folder{'s' * (removed > 1)} with raw data "
+            f"in {tempfile.gettempdir()}: removed.",
             LeftoverWarning,
             stacklevel=4,
         )
-    return found
+    return removed

@@ -40,10 +40,10 @@ def address_of(place: object) -> str | None:
     >>> address_of(Path("s3://bucket/people.csv")), address_of("people.csv")
     ('s3://bucket/people.csv', None)
     """
-    found = re.fullmatch(rf"({'|'.join(SCHEMES)}):/+(.+)", str(place), re.DOTALL)
-    if found is None or found[1] == "file":
+    match_ = re.fullmatch(rf"({'|'.join(SCHEMES)}):/+(.+)", str(place), re.DOTALL)
+    if match_ is None or match_[1] == "file":
         return None
-    return f"{found[1]}://{found[2].rstrip('/')}"
+    return f"{match_[1]}://{match_[2].rstrip('/')}"
 
 
 def on_this_machine(place: str | Path) -> str:
@@ -85,8 +85,8 @@ class Stored:
 
         with storage_errors(self.address):
             inside = fs.FileSelector(self.path, allow_not_found=True, recursive=True)
-            found = self.system.get_file_info(inside)
-        files = [PurePosixPath(info.path) for info in found if info.type == fs.FileType.File]
+            entries = self.system.get_file_info(inside)
+        files = [PurePosixPath(info.path) for info in entries if info.type == fs.FileType.File]
         return sorted(file.relative_to(self.path).as_posix() for file in files)
 
     def fetch(self, name: str, target: Path) -> None:
@@ -210,6 +210,6 @@ def storage_errors(address: str) -> Iterator[None]:
     except (OSError, pa.ArrowException, ImportError) as error:
         text = str(error)
         code = re.search(r"AWS Error (\w+)", text)
-        known = (reason for name, reason in _REASONS if name in text)
-        reason = next(known, code[1] if code else type(error).__name__)
+        reasons = (reason for name, reason in _REASONS if name in text)
+        reason = next(reasons, code[1] if code else type(error).__name__)
         raise DataError(f"Cannot use {address!r}: {reason}.") from None

@@ -62,13 +62,13 @@ class TableOption:
 
 def pairs(given: list[str] | None, flag: str) -> dict[str, str]:
     """COLUMN=TEXT, as often as it was given."""
-    found = {}
+    values = {}
     for text in given or []:
         column, equals, value = text.partition("=")
         if not equals or not column.strip() or not value.strip():
             raise UsageError(f"{flag} takes COLUMN=…, for example {flag} age=16..93. Got {text!r}.")
-        found[column.strip()] = value.strip()
-    return found
+        values[column.strip()] = value.strip()
+    return values
 
 
 TABLE_OPTIONS = (

@@ -197,8 +197,8 @@ def _arguments(inside: str) -> list[str]:
     >>> _arguments("5, open='a, b'"), _arguments("1,,it's,")
     (['5', " open='a, b'"], ['1', '', "it's", ''])
     """
-    found = [match.group(1) for match in _ARGUMENT.finditer(f"{inside},")]
-    return found[:-1]  # the empty rest after the last comma
+    arguments = [match.group(1) for match in _ARGUMENT.finditer(f"{inside},")]
+    return arguments[:-1]  # the empty rest after the last comma
 
 
 def about(column: str, text: str) -> str:
@@ -217,7 +217,7 @@ def promise_text(stated: str | Mapping[str, str]) -> str:
     """A promise of a manifest as one text."""
     if isinstance(stated, str):
         return stated
-    pairs = ((column, one) for column, own in stated.items() for _, one in members(own))
+    pairs = ((column, one) for column, promise in stated.items() for _, one in members(promise))
     return AND.join(about(column, one) for column, one in pairs)
 
 
@@ -227,15 +227,15 @@ def members(text: str) -> list[tuple[str, str]]:
     >>> members("a: l-diversity(3) and 'my job': l-diversity(2, open=x) and beta-likeness(3)")
     [('a', 'l-diversity(3)'), ('my job', 'l-diversity(2, open=x)'), ('', 'beta-likeness(3)')]
     """
-    ends = [found.span(1) for found in _AND.finditer(text) if found.group(1)]
+    ends = [match_.span(1) for match_ in _AND.finditer(text) if match_.group(1)]
     starts = [0, *(end for _, end in ends)]
     stops = [*(start for start, _ in ends), len(text)]
     members = []
     for one in (text[start:stop] for start, stop in zip(starts, stops, strict=True)):
-        found = _PROMISE.match(one)
-        column = (found and found.group(1)) or ""
+        promise_match = _PROMISE.match(one)
+        column = (promise_match and promise_match.group(1)) or ""
         name = unquoted(column).replace("''", "'") if column else ""
-        members.append((name, one[found.end() :] if found else one))
+        members.append((name, one[promise_match.end() :] if promise_match else one))
     return members
 
 
@@ -253,9 +253,9 @@ class TextForm:
 
     def __post_init__(self) -> None:
         for parameter in self.parameters:
-            given = getattr(self, parameter.name)
-            if given is not None:
-                read = parameter.read(given, self.name)
+            value = getattr(self, parameter.name)
+            if value is not None:
+                read = parameter.read(value, self.name)
                 object.__setattr__(self, parameter.name, read)
 
     @classmethod
@@ -268,23 +268,23 @@ class TextForm:
                 f"{cls.name} takes at most {len(names)} values, got {len(positional)}. "
                 f"Write {signature}."
             )
-        given: dict[str, Any] = dict(zip(names, positional, strict=False))
+        values: dict[str, Any] = dict(zip(names, positional, strict=False))
         for key, value in keywords.items():
             if key not in names:
                 raise UsageError(f"{cls.name} has no parameter {key!r}. Write {signature}.")
-            if key in given:
+            if key in values:
                 raise UsageError(f"{cls.name} gets {key!r} twice. Write {signature}.")
-            given[key] = value
+            values[key] = value
         missing = [
             f.name
             for f in fields
-            if f.name not in given
+            if f.name not in values
             and f.default is dataclasses.MISSING
             and f.default_factory is dataclasses.MISSING
         ]
         if missing:
             raise UsageError(f"{cls.name} needs {', '.join(missing)}. Write {signature}.")
-        return cls(**given)
+        return cls(**values)
 
     def __str__(self) -> str:
         parts: list[str] = []

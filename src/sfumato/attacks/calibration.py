@@ -24,17 +24,17 @@ def calibrated(confidence: FloatArray, right: BoolArray) -> FloatArray:
     """
     from scipy.optimize import isotonic_regression
 
-    found = np.full(len(right), right.mean() if len(right) else 0.0)
+    calibrated_chances = np.full(len(right), right.mean() if len(right) else 0.0)
     fold = np.arange(len(right)) % _FOLDS
     for number in range(_FOLDS if len(right) >= 2 * _FOLDS else 0):
         others, those = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
-        claimed, place, people = np.unique(
+        claimed, inverse, people = np.unique(
             confidence[others], return_inverse=True, return_counts=True
         )
-        hits = np.bincount(place, right[others])
+        hits = np.bincount(inverse, right[others])
         blocks = isotonic_regression(hits / people, weights=people).blocks
-        hit, size = (np.add.reduceat(each, blocks[:-1]) for each in (hits, people))
+        hit, size = (np.add.reduceat(counts, blocks[:-1]) for counts in (hits, people))
         overall = right[others].mean()
         step = np.searchsorted(claimed[blocks[:-1]], confidence[those], side="right") - 1
-        found[those] = ((hit + overall) / (size + 1))[np.maximum(step, 0)]
-    return found
+        calibrated_chances[those] = ((hit + overall) / (size + 1))[np.maximum(step, 0)]
+    return calibrated_chances

@@ -51,14 +51,14 @@ class Corruption(Attack):
             left = np.tile(view.prior, (len(targets), 1))
             return Guesses(pick(left, view.prior, draws, "corruption ties"), left.max(axis=1))
         keys, wanted = common_keys(view.codes, targets.codes)
-        bucket, found = _buckets_of(view, keys, wanted, draws)
+        bucket, present = _buckets_of(view, keys, wanted, draws)
         listed = view.shares[bucket].todense() * view.listed[bucket][:, None]
         left = np.rint(np.asarray(listed))
         owner, value = _known_mates(self, knowledge, targets, bucket, draws)
         np.subtract.at(left, (owner, value), 1.0)
         left = np.maximum(left, 0.0)
         total = left.sum(axis=1)
-        usable = found & (total > 0)
+        usable = present & (total > 0)
         shares = np.where(
             usable[:, None], left / np.maximum(total, 1.0)[:, None], view.prior[None, :]
         )
@@ -79,8 +79,8 @@ def _buckets_of(
     first = np.searchsorted(keys[order], wanted)
     count = np.searchsorted(keys[order], wanted, side="right") - first
     offset = draws.below("corruption record", Positions(0, len(wanted)), np.maximum(count, 1))
-    place = np.minimum(first + offset, len(order) - 1)
-    return view.bucket[order[place]], count > 0
+    position = np.minimum(first + offset, len(order) - 1)
+    return view.bucket[order[position]], count > 0
 
 
 def _known_mates(
@@ -103,9 +103,9 @@ def _known_mates(
     ends = np.searchsorted(view.bucket[linked], bucket, side="right")
     if not len(linked):
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    place = starts[:, None] + np.arange(attack.known + 1)[None, :]
-    record = linked[np.minimum(place, len(linked) - 1)]
-    usable = (place < ends[:, None]) & (shown[record] != wanted[:, None])
+    position = starts[:, None] + np.arange(attack.known + 1)[None, :]
+    record = linked[np.minimum(position, len(linked) - 1)]
+    usable = (position < ends[:, None]) & (shown[record] != wanted[:, None])
     usable &= np.cumsum(usable, axis=1) <= attack.known
     owner, column = np.nonzero(usable)
     return owner, truth[shown[record[owner, column]]]

@@ -67,11 +67,13 @@ def intersected(prior: FloatArray, shares: list[FloatArray]) -> FloatArray:
     >>> intersected(np.full(3, 1 / 3), [one, two]).tolist()
     [[1.0, 0.0, 0.0]]
     """
-    found = np.tile(prior, (len(shares[0]), 1))
-    for each in shares:
-        found = np.divide(found * each, prior, out=np.zeros_like(found), where=prior > 0)
-    total = found.sum(axis=1, keepdims=True)
-    return np.where(total > 0, found / np.maximum(total, 1e-300), prior)
+    posterior = np.tile(prior, (len(shares[0]), 1))
+    for share in shares:
+        posterior = np.divide(
+            posterior * share, prior, out=np.zeros_like(posterior), where=prior > 0
+        )
+    total = posterior.sum(axis=1, keepdims=True)
+    return np.where(total > 0, posterior / np.maximum(total, 1e-300), prior)
 
 
 def _beyond(chances: FloatArray, knowledge: Knowledge) -> dict[str, float]:

@@ -42,20 +42,20 @@ class AttackLimit:
                     f"'{self}' needs the same attack without the person: leave out --no-fresh, or "
                     f"limit over_prior. {outcome.note or ''}".strip()
                 )
-            found = float(getattr(interval, self.end))
-            if outcome.column not in worst or found > worst[outcome.column][0]:
-                worst[outcome.column] = (found, outcome)
+            figure = float(getattr(interval, self.end))
+            if outcome.column not in worst or figure > worst[outcome.column][0]:
+                worst[outcome.column] = (figure, outcome)
         return [
             RequirementResult(
                 str(self),
                 column,
-                found <= self.limit,
-                found,
+                figure <= self.limit,
+                figure,
                 float(self.limit),
                 outcome.exposed[0].row if outcome.exposed else None,
                 outcome.attack,
             )
-            for column, (found, outcome) in worst.items()
+            for column, (figure, outcome) in worst.items()
         ]
 
 

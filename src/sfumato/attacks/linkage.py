@@ -44,13 +44,13 @@ def _risks(knowledge: Knowledge, targets: People, matches: IntArray) -> dict[str
         return {}
     inside, wanted = common_keys(knowledge.people.codes, targets.codes)
     alike = np.bincount(inside, minlength=int(wanted.max()) + 1)[wanted]
-    found = matches > 0
-    one = np.where(found, 1 / np.maximum(matches, 1), 0.0)
+    linked = matches > 0
+    one = np.where(linked, 1 / np.maximum(matches, 1), 0.0)
     population = np.where(alike > 0, 1 / np.maximum(alike, 1), 0.0)
     return {
         "prosecutor risk, highest": float(one.max()),
         "people with one matching record": float((matches == 1).mean()),
-        "people with at most 5 matching records": float((found & (matches <= 5)).mean()),
-        "journalist risk, highest": float(np.where(found, population, 0.0).max()),
+        "people with at most 5 matching records": float((linked & (matches <= 5)).mean()),
+        "journalist risk, highest": float(np.where(linked, population, 0.0).max()),
         "marketer risk": float(one.mean()),
     }

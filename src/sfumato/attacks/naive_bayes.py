@@ -80,6 +80,6 @@ def confidence(scores: FloatArray, values: np.ndarray) -> FloatArray:
     if not len(scores):
         return np.empty(0)
     top = scores.max(axis=1, keepdims=True)
-    known = np.isfinite(top)
-    odds = np.exp(np.where(known, scores - np.where(known, top, 0.0), 0.0))
+    finite = np.isfinite(top)
+    odds = np.exp(np.where(finite, scores - np.where(finite, top, 0.0), 0.0))
     return np.asarray(odds[np.arange(len(odds)), values] / odds.sum(axis=1))

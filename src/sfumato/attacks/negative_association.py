@@ -62,11 +62,11 @@ class NegativeAssociation(Attack):
 def ruled_out_of(view: BucketsView, targets: People, threshold: float) -> BoolArray:
     """Targets by values: what one of their quasi values rules out."""
     counted = _counted(view)
-    found = np.zeros((len(targets), view.values), np.bool_)
+    struck = np.zeros((len(targets), view.values), np.bool_)
     for codes, wanted in zip(view.codes, targets.codes, strict=True):
         width = int(max(codes.max(initial=-1), wanted.max(initial=-1))) + 1
-        found |= ruled_out(view, counted, codes, width, threshold)[wanted]
-    return found
+        struck |= ruled_out(view, counted, codes, width, threshold)[wanted]
+    return struck
 
 
 def ruled_out(
@@ -82,8 +82,8 @@ def ruled_out(
     ones = np.ones(len(codes))
     where = csr_array((ones, (codes, view.bucket)), shape=(width, len(counted)))
     number = np.bincount(codes, minlength=width)[:, None]
-    held = np.bincount(view.bucket, minlength=len(counted)) / max(len(view.bucket), 1)
-    spread = np.maximum(held @ counted**2 - (held @ counted) ** 2, 0.0)
+    bucket_shares = np.bincount(view.bucket, minlength=len(counted)) / max(len(view.bucket), 1)
+    spread = np.maximum(bucket_shares @ counted**2 - (bucket_shares @ counted) ** 2, 0.0)
     error = np.sqrt(number * spread[None, :])
     usual = number * view.prior[None, :]
     below = where @ counted + _CONFIDENCE * error <= threshold * usual
@@ -93,7 +93,7 @@ def ruled_out(
 def _counted(view: BucketsView) -> FloatArray:
     """Buckets by values: shares with the mixing undone, which add up to unbiased counts."""
     shares = view.shares
-    held = view.shares.multiply(view.listed[:, None]).tocsr()
-    total = np.maximum(np.asarray(held.sum(axis=0)).ravel(), 1e-300)
-    mixed = np.asarray((held.T @ shares).todense()) / total[:, None]
+    listed_counts = view.shares.multiply(view.listed[:, None]).tocsr()
+    total = np.maximum(np.asarray(listed_counts.sum(axis=0)).ravel(), 1e-300)
+    mixed = np.asarray((listed_counts.T @ shares).todense()) / total[:, None]
     return np.asarray(shares @ np.linalg.pinv(mixed))

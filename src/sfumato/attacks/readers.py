@@ -147,10 +147,10 @@ class DeFinetti(LearnedReader):
         counts = [np.zeros((size, values)) for size in sizes]
         for _ in range(self.rounds):
             before, counts = counts, [np.zeros((size, values)) for size in sizes]
-            for _, found in dealt.assigned(partial(rule.pair_scores, codes), _BALANCING):
+            for _, assigned in dealt.assigned(partial(rule.pair_scores, codes), _BALANCING):
                 for column, table in zip(codes, counts, strict=True):
-                    place = column[found.record] * values + found.value
-                    table += np.bincount(place, found.chance, table.size).reshape(table.shape)
+                    cell = column[assigned.record] * values + assigned.value
+                    table += np.bincount(cell, assigned.chance, table.size).reshape(table.shape)
             rule = Links(self.name, nothing, tuple(map(_smoothed, counts)))
             moved = (np.abs(a - b).max(initial=0.0) for a, b in zip(counts, before, strict=True))
             if max(moved, default=0.0) < _STILL:
@@ -208,12 +208,14 @@ class Linked(LearnedReader):
     ) -> Mapping[str, IntArray]:
         prior = knowledge.view.prior
         alone = np.exp(rule.log_chances(targets.codes))
-        found = {"by the links alone, without a release": pick(alone, prior, draws, "alone")}
+        guesses = {"by the links alone, without a release": pick(alone, prior, draws, "alone")}
         if knowledge.thorough:
             without, without_alone = _cross_fitted(knowledge, targets, draws)
-            found["without the person among the links"] = pick(without, prior, draws, "without")
-            found["links alone, without the person"] = pick(without_alone, prior, draws, "neither")
-        return found
+            guesses["without the person among the links"] = pick(without, prior, draws, "without")
+            guesses["links alone, without the person"] = pick(
+                without_alone, prior, draws, "neither"
+            )
+        return guesses
 
 
 def table_links(knowledge: Knowledge, rows: IntArray, draws: Draws) -> Links:
@@ -237,11 +239,11 @@ def _cross_fitted(
     people = knowledge.people
     side = np.empty(len(people), np.int64)
     side[draws.order("sides", len(people))] = np.arange(len(people)) % 2
-    place = np.searchsorted(people.rows, targets.rows)
+    index = np.searchsorted(people.rows, targets.rows)
     chances = np.zeros((len(targets), people.values))
     alone = np.zeros_like(chances)
     for half in (0, 1):
-        inside = np.flatnonzero(side[place] == half)
+        inside = np.flatnonzero(side[index] == half)
         others = np.flatnonzero(side != half)
         if len(inside) and len(others):
             rule = table_links(knowledge, others, draws)

@@ -45,5 +45,5 @@ def attacks_for(kind: type[Release]) -> list[Attack]:
     >>> [str(attack) for attack in attacks_for(Release)]
     ['own-record', 'linked', 'naive-bayes', 'naive-bayes(alpha=0)', 'linkage']
     """
-    found = [form for cls in ATTACKS.values() for form in cls.forms()]
-    return [attack for attack in found if issubclass(kind, attack.kinds)]
+    attacks = [form for cls in ATTACKS.values() for form in cls.forms()]
+    return [attack for attack in attacks if issubclass(kind, attack.kinds)]

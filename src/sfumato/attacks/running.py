@@ -97,8 +97,8 @@ def attack(
         opened = release if isinstance(release, Release) else Release(release)
         source = merged_table(raw_table(table, opened), opened)
     chosen = _chosen(attacks, Release if opened is None else type(opened))
-    further = [_listing(each) for each in others]
-    if further and not all(isinstance(each, Intersection) for each in chosen):
+    further = [_listing(other) for other in others]
+    if further and not all(isinstance(attempt, Intersection) for attempt in chosen):
         raise UsageError("Several releases are attacked with --attack intersection alone.")
     outcomes = []
     names = _asked_columns(column, source)
@@ -114,7 +114,7 @@ def attack(
             if fresh and not further:
                 again = partial(_fresh_knowledge, opened, source)
                 baseline = FreshReleases.of(people, again, draws)
-            views = tuple(view_of(each, people) for each in further)
+            views = tuple(view_of(further_attack, people) for further_attack in further)
             knowledge = replace(knowledge, others=views)
         else:
             knowledge, note = _shown_knowledge(source, shown, match, people)
@@ -126,9 +126,9 @@ def attack(
         baseline = baseline.looked_at(thorough)
         aim = draws.choose("targets", len(people), min(targets, len(people)))
         found = []
-        for place, each in enumerate(chosen, done + 1):
-            progress(f"attacking: {each}", place, steps)
-            found.append(_run(each, people, knowledge, aim, baseline, draws))
+        for index, attempt in enumerate(chosen, done + 1):
+            progress(f"attacking: {attempt}", index, steps)
+            found.append(_run(attempt, people, knowledge, aim, baseline, draws))
         outcomes += sorted(found, key=lambda outcome: -outcome.success.value)
     return outcomes
 
@@ -188,10 +188,12 @@ class FreshReleases:
         """`again` publishes other people as the release was published: the n-th such table."""
         half, tables = other_halves(people, draws)
         try:
-            known = tuple(again(people.take(rows), number) for number, rows in enumerate(tables))
+            fresh_knowledge = tuple(
+                again(people.take(rows), number) for number, rows in enumerate(tables)
+            )
         except SfumatoError as error:
             return cls(None, note=f"No release of a fresh table to compare with: {error}")
-        return cls(half, known)
+        return cls(half, fresh_knowledge)
 
     def looked_at(self, thorough: bool) -> Self:
         return replace(self, known=tuple(replace(k, thorough=thorough) for k in self.known))
@@ -248,11 +250,11 @@ def _run(
     draws: Draws,
 ) -> Outcome:
     targets = people.take(aim)
-    own = draws.child(str(attack))
-    guesses = attack.guess(knowledge, targets, own)
+    stream = draws.child(str(attack))
+    guesses = attack.guess(knowledge, targets, stream)
     right = None
     if others.half is not None:
-        right = guess_without(attack, targets, others.half[aim], others.known, own)
+        right = guess_without(attack, targets, others.half[aim], others.known, stream)
     everybody, wanted = (
         common_keys(people.codes, targets.codes) if people.codes else (None, np.empty(0, int))
     )
@@ -261,11 +263,11 @@ def _run(
 
 
 def _chosen(attacks: str | Attack | Sequence[str | Attack], kind: type[Release]) -> list[Attack]:
-    given = [attacks] if isinstance(attacks, (str, Attack)) else list(attacks)
-    found: list[Attack] = []
-    for wanted in given:
+    named = [attacks] if isinstance(attacks, (str, Attack)) else list(attacks)
+    forms: list[Attack] = []
+    for wanted in named:
         if wanted == ALL:
-            found += attacks_for(kind)
+            forms += attacks_for(kind)
             continue
         attack = parse_attack(wanted) if isinstance(wanted, str) else wanted
         if not issubclass(kind, attack.kinds):
@@ -274,5 +276,5 @@ def _chosen(attacks: str | Attack | Sequence[str | Attack], kind: type[Release])
                 f"The attack '{attack}' does not apply to {what}. Those that do: "
                 f"{', '.join(str(other) for other in attacks_for(kind))}."
             )
-        found.append(attack)
-    return found
+        forms.append(attack)
+    return forms

@@ -49,10 +49,10 @@ def see_shown(
     )
     values = _as(read.pop(people.column), table.type_of(people.column), people.column, source.label)
     codes = coder(values)
-    known = np.flatnonzero(codes >= 0)
+    coded = np.flatnonzero(codes >= 0)
     note = None
-    if len(known) < len(codes):
-        note = f"{len(codes) - len(known):,} records show a value that nobody has: left out."
+    if len(coded) < len(codes):
+        note = f"{len(codes) - len(coded):,} records show a value that nobody has: left out."
     if match == "row":
         rows = table_rows(table)
         if len(codes) != rows:
@@ -63,13 +63,13 @@ def see_shown(
         domains = Domains(table.quasi, tuple(column.unique() for column in read.values()))
         all_codes = [domains.codes(k, column) for k, column in enumerate(read.values())]
         people = replace(people, domains=domains, codes=[c[people.rows] for c in all_codes])
-        view_codes: Codes = [c[known] for c in all_codes]
-        return people, RecordsView(view_codes, codes[known], people.values, rows=known), note
+        view_codes: Codes = [c[coded] for c in all_codes]
+        return people, RecordsView(view_codes, codes[coded], people.values, rows=coded), note
     view_codes = [
-        people.domains.codes(k, _as(column, table.type_of(name), name, source.label))[known]
+        people.domains.codes(k, _as(column, table.type_of(name), name, source.label))[coded]
         for k, (name, column) in enumerate(read.items())
     ]
-    return people, RecordsView(view_codes, codes[known], people.values), note
+    return people, RecordsView(view_codes, codes[coded], people.values), note
 
 
 def table_rows(table: Table) -> int:

@@ -48,8 +48,8 @@ class Listing:
     def code(self) -> str:
         code = "0"
         for column, histogram in zip(self.columns, self.domains, strict=True):
-            place = self.case.table.sensitive.index(column)
-            code = f"({code}) * {len(histogram.values)} + __code_{place}"
+            index = self.case.table.sensitive.index(column)
+            code = f"({code}) * {len(histogram.values)} + __code_{index}"
         return code
 
     @property
@@ -63,8 +63,8 @@ class Listing:
         """A value in words."""
         words: list[str] = []
         for histogram in reversed(self.domains):
-            code, own = divmod(code, len(histogram.values))
-            words.append(value_text(histogram.values[own]))
+            code, value = divmod(code, len(histogram.values))
+            words.append(value_text(histogram.values[value]))
         return " and ".join(reversed(words))
 
     def counts(self, source: str) -> dict[int, int]:
@@ -82,15 +82,15 @@ def check_buckets(case: AuditCase) -> Iterator[Finding]:
     """Every check of a bucketed release, on one connection."""
     columns, connection, joins = tuple(case.table.sensitive), case.connect(), []
     connection.execute("CREATE TABLE people AS SELECT * FROM raw")
-    for place, column in enumerate(columns):
+    for index, column in enumerate(columns):
         domain = case.release.domain(column)
         codes = pa.table({"value": domain, "code": pa.array(range(len(domain)), pa.int64())})
-        connection.register(f"domain_{place}", codes)
+        connection.register(f"domain_{index}", codes)
         joins.append(
-            f"LEFT JOIN domain_{place} AS d{place} ON d{place}.value IS NOT DISTINCT FROM "
+            f"LEFT JOIN domain_{index} AS d{index} ON d{index}.value IS NOT DISTINCT FROM "
             f"s.{quoted(column)}"
         )
-    chosen = ", ".join(f"d{place}.code AS __code_{place}" for place in range(len(columns)))
+    chosen = ", ".join(f"d{index}.code AS __code_{index}" for index in range(len(columns)))
     connection.execute(
         f"CREATE TABLE entries AS SELECT s.bucket, {chosen}, s.count AS n "
         f"FROM {scan([case.release.file('sensitive')])} AS s {' '.join(joins)}"
@@ -111,7 +111,7 @@ def check_buckets(case: AuditCase) -> Iterator[Finding]:
 
 def _sizes(view: Listing) -> Finding:
     """A bucket lists as many values as it has records, and the stated fakes."""
-    wrong, bucket, listed, held = view.connection.execute(
+    wrong, bucket, listed, records = view.connection.execute(
         f"""
         SELECT count(*), any_value(bucket), any_value(listed), any_value(held) FROM (
             SELECT coalesce(l.bucket, m.bucket) AS bucket, coalesce(l.n, 0) AS listed,
@@ -120,8 +120,8 @@ def _sizes(view: Listing) -> Finding:
         WHERE listed <> held + {view.release.fakes} OR held = 0
         """
     ).fetchall()[0]
-    told = f"bucket {bucket} lists {listed} values for {held} records" if wrong else None
-    return Finding.none(catalogue.BUCKET_SIZES, int(wrong), witness=told)
+    witness = f"bucket {bucket} lists {listed} values for {records} records" if wrong else None
+    return Finding.none(catalogue.BUCKET_SIZES, int(wrong), witness=witness)
 
 
 def _histogram(view: Listing) -> Finding:
@@ -153,13 +153,15 @@ def _histogram(view: Listing) -> Finding:
         wrong += [code for code, count in enumerate(stated) if count != least[code]]
     strangers = sum(int(n) for (n,) in connection.execute(
         f"SELECT n FROM {view.listed} WHERE code IS NULL").fetchall())  # fmt: skip
-    told = f"{strangers:,} listed values are outside the domain" if strangers else None
+    witness = f"{strangers:,} listed values are outside the domain" if strangers else None
     if wrong:
         code, can = wrong[0], least.get(wrong[0], 0)
         span = "" if can == most.get(code, 0) else f" to {most.get(code, 0):,}"
-        told = f"{view.name(code)} is listed {listed.get(code, 0):,} times, the table has {can:,}"
-        told += span
-    return Finding.none(catalogue.BUCKET_HISTOGRAM, len(wrong) + strangers, witness=told)
+        witness = (
+            f"{view.name(code)} is listed {listed.get(code, 0):,} times, the table has {can:,}"
+        )
+        witness += span
+    return Finding.none(catalogue.BUCKET_HISTOGRAM, len(wrong) + strangers, witness=witness)
 
 
 def _members(view: Listing) -> Finding:
@@ -178,10 +180,12 @@ def _members(view: Listing) -> Finding:
         WHERE h.n > coalesce(l.n, 0)
         """
     ).fetchall()[0]
-    told = f"{int(people):,} records that their quasi-identifiers single out"
+    witness = f"{int(people):,} records that their quasi-identifiers single out"
     if wrong:
-        told = f"bucket {bucket} holds {view.name(int(code))} more often than it lists it; {told}"
-    return Finding.none(catalogue.MEMBERS, int(wrong), witness=told)
+        witness = (
+            f"bucket {bucket} holds {view.name(int(code))} more often than it lists it; {witness}"
+        )
+    return Finding.none(catalogue.MEMBERS, int(wrong), witness=witness)
 
 
 def _room(view: Listing) -> Finding:
@@ -206,11 +210,11 @@ def _room(view: Listing) -> Finding:
         FROM asked AS n LEFT JOIN room USING (id) WHERE n.n > coalesce(room.n, 0)
         """
     ).fetchall()[0]
-    told = None
+    witness = None
     if wrong:
-        told = f"{people} people alike have {view.name(int(code))}, their buckets list it for "
-        told += f"{room} of them"
-    return Finding.none(catalogue.ROOM, int(wrong), witness=told)
+        witness = f"{people} people alike have {view.name(int(code))}, their buckets list it for "
+        witness += f"{room} of them"
+    return Finding.none(catalogue.ROOM, int(wrong), witness=witness)
 
 
 def _posteriors(view: Listing) -> Iterator[Finding]:
@@ -224,10 +228,10 @@ def _posteriors(view: Listing) -> Iterator[Finding]:
         values = tuple(view.name(code) for code in counts)
     else:
         # the shares that ceilings follow from: the table's, or of chosen rows what is listed
-        (own,) = view.domains
-        guarantee, values = case.guarantee, own.values
+        (domain,) = view.domains
+        guarantee, values = case.guarantee, domain.values
         if not case.rows_of_people_withheld:
-            counts = dict(enumerate(own.counts.tolist()))
+            counts = dict(enumerate(domain.counts.tolist()))
         elif release.histogram is not None:
             counts = dict(enumerate(release.histogram))
     histogram = Histogram(title, values, np.array(list(counts.values()), np.int64))
@@ -253,7 +257,7 @@ def _posteriors(view: Listing) -> Iterator[Finding]:
         witness=f"{view.name(order[0])} in {largest[order[0]][1]}" if order else None,
     )
     # the ceilings of l-diversity are the same for every value; others follow from the counts
-    told = release.discloses_histogram or isinstance(case.guarantee, LDiversity)
+    disclosed = release.discloses_histogram or isinstance(case.guarantee, LDiversity)
     for code in order:
         (share, witness), several = largest[code], len(case.table.sensitive) > 1
         about = f"{view.name(code)} in {title}" if several else view.name(code)
@@ -270,5 +274,5 @@ def _posteriors(view: Listing) -> Iterator[Finding]:
             column=title,
             about=about,
             witness=witness,
-            disclosure=Disclosure.PUBLIC if told else None,
+            disclosure=Disclosure.PUBLIC if disclosed else None,
         )

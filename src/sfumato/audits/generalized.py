@@ -33,10 +33,12 @@ def check_generalized(case: AuditCase) -> Iterator[Finding]:
     assert isinstance(release, GeneralizedRelease)
     ranges = Ranges(case)
     yield _counts(ranges)
-    for name, told in release.marginals.items():
-        place = places_of(release.column(name), ranges.raw.column(name).combine_chunks())
-        people = np.bincount(told.cell[place[place >= 0]], minlength=len(told.people))
-        off = int(np.abs(people - told.people).sum()) + int((place < 0).sum())
+    for name, marginal in release.marginals.items():
+        positions = places_of(release.column(name), ranges.raw.column(name).combine_chunks())
+        people = np.bincount(
+            marginal.cell[positions[positions >= 0]], minlength=len(marginal.people)
+        )
+        off = int(np.abs(people - marginal.people).sum()) + int((positions < 0).sum())
         yield Finding.none(catalogue.MARGINALS, off, column=name)
     yield from _coverage(ranges)
     if case.trace is None:
@@ -74,8 +76,10 @@ def _counts(ranges: Ranges) -> Finding:
     foreign, lacking = int((ranges.published < 0).sum()), counts - shown
     off = foreign + int(np.maximum(-lacking, 0).sum())
     off += abs(int(np.maximum(lacking, 0).sum()) - ranges.case.release.manifest.suppressed)
-    told = f"{foreign:,} rows show a value that the table does not have" if foreign else None
-    return Finding.none(catalogue.VALUE_COUNTS, off, column=ranges.histogram.column, witness=told)
+    witness = f"{foreign:,} rows show a value that the table does not have" if foreign else None
+    return Finding.none(
+        catalogue.VALUE_COUNTS, off, column=ranges.histogram.column, witness=witness
+    )
 
 
 def _coverage(ranges: Ranges) -> Iterator[Finding]:
@@ -155,11 +159,11 @@ def _groups(ranges: Ranges, trace: Matches) -> Iterator[Finding]:
     order, sizes = np.argsort(group, kind="stable"), np.bincount(group)
     starts = np.concatenate([[0], np.cumsum(sizes)])
     yield _shares(ranges, catalogue.GROUP_SHARE, "group", starts, ranges.published[order])
-    outside, place = 0, np.arange(len(order)) - np.repeat(starts[:-1], sizes)
+    outside, rank = 0, np.arange(len(order)) - np.repeat(starts[:-1], sizes)
     size, start = np.repeat(sizes, sizes), np.repeat(starts[:-1], sizes)
     for shift in range(int(sizes.max(initial=0))):  # every row with every record of its group
         inside = shift < size
-        other = order[start[inside] + (place[inside] + shift) % size[inside]]
+        other = order[start[inside] + (rank[inside] + shift) % size[inside]]
         for cover in ranges.covers.values():
             outside += int((~cover.inside(order[inside], trace.source[other])).sum())
     yield Finding.none(catalogue.OUTSIDE_GROUP, outside)
@@ -171,10 +175,12 @@ def _shares(
     """The largest share of a value among what belongs to one person, row or group: exactly."""
     share, ceiling, value, owner, broken = largest_share(starts, values, ranges.ceilings)
     names = [*map(value_text, ranges.histogram.values), "a value that is not there"]
-    told = f"{'group' if side == 'group' else 'record'} {owner}: {names[value]}"
+    witness = f"{'group' if side == 'group' else 'record'} {owner}: {names[value]}"
     if isinstance(ranges.case.guarantee, BetaLikeness):
         of_table = largest_share(starts, values, ranges.histogram.shares)
-        told += f"; attained beta {float(of_table[0] / of_table[1] - 1):.4g}" if of_table[1] else ""
+        witness += (
+            f"; attained beta {float(of_table[0] / of_table[1] - 1):.4g}" if of_table[1] else ""
+        )
     return Finding.limited(
         check,
         share,
@@ -182,7 +188,7 @@ def _shares(
         ceiling,
         column=ranges.histogram.column,
         about=side,
-        witness=told + (f"; broken for {broken:,}" if broken else ""),
+        witness=witness + (f"; broken for {broken:,}" if broken else ""),
     )
 
 
@@ -209,8 +215,8 @@ def largest_share(
     above = np.array([s > limits[c] for s, c in zip(shares, kinds[2], strict=True)], np.bool_)
     broken = len(np.unique(owner[above[kind.reshape(-1)]]))
     worst = (Fraction(0), Fraction(1), 0, 0)
-    for place, share in enumerate(shares):
-        code = int(kinds[2, place])
+    for index, share in enumerate(shares):
+        code = int(kinds[2, index])
         if share * worst[1] > worst[0] * limits[code]:
-            worst = share, limits[code], code, int(owner[where[place]])
+            worst = share, limits[code], code, int(owner[where[index]])
     return *worst, broken

@@ -107,7 +107,9 @@ def _several(case: AuditCase, key: str) -> Finding:
     if not several:
         return Finding.none(catalogue.PERSON_TOGETHER, 0)
     said = [f"up to {int(most):,} of one"]
-    said += [_ceiling_then(case, each, int(most)) for each in case.profile.histograms.values()]
+    said += [
+        _ceiling_then(case, histogram, int(most)) for histogram in case.profile.histograms.values()
+    ]
     said.append(f"publish with --person {key}")
     return Finding.none(catalogue.PERSON_TOGETHER, int(several), witness="; ".join(said))
 

@@ -56,14 +56,14 @@ def check_amplification(case: AuditCase) -> Iterator[Finding]:
         code = max(beyond or codes, key=used)
         gain, limit = gains[code], limits[code]
         assert limit is not None
-        told = f"{value_text(histogram.values[code])}: a published value tells more than that"
+        witness = f"{value_text(histogram.values[code])}: a published value tells more than that"
         yield Finding.limited(
             catalogue.AMPLIFICATION,
             math.inf if gain is None else gain,
             Direction.AT_MOST,
             limit,
             column=column,
-            witness=told if beyond else None,
+            witness=witness if beyond else None,
             # a limit that does not follow from shares is a number of the promise
             disclosure=None if guarantee.limits_follow_shares else Disclosure.PUBLIC,
         )
@@ -76,7 +76,9 @@ def _of_person(
     rows, joint = case.rows_per_person, case.release.manifest.joint
     drawn = list(case.release.operators.values()) if joint else [operator]
     try:
-        product: Fraction | float = math.prod(each.amplification() for each in drawn) ** rows
+        product: Fraction | float = (
+            math.prod(operator.amplification() for operator in drawn) ** rows
+        )
     except ZeroDivisionError:
         product = math.inf
     parts = [f"{rows} rows"] if rows > 1 else []
@@ -210,23 +212,23 @@ def check_decoys(case: AuditCase) -> Iterator[Finding]:
         return
     for number, (column, operator) in enumerate(case.release.operators.items()):
         if not isinstance(operator, Decoy):
-            told = f"has no decoys; the promise asks for groups of {guarantee.size}"
-            yield Finding.plain(catalogue.GROUP_SIZE, False, column=column, witness=told)
+            witness = f"has no decoys; the promise asks for groups of {guarantee.size}"
+            yield Finding.plain(catalogue.GROUP_SIZE, False, column=column, witness=witness)
             continue
         histogram, size = case.profile.histograms[column], operator.groups
         yield Finding.limited(
             catalogue.GROUP_SIZE, size, Direction.EXACTLY, guarantee.size, column=column
         )
         common = int(np.argmax(histogram.counts))
-        held, most = int(histogram.counts[common]), histogram.rows // size
+        people, most = int(histogram.counts[common]), histogram.rows // size
         name = value_text(histogram.values[common])
         yield Finding.limited(
             catalogue.ELIGIBILITY,
-            held,
+            people,
             Direction.AT_MOST,
             most,
             column=column,
-            witness=f"{name} would repeat in a group" if held > most else None,
+            witness=f"{name} would repeat in a group" if people > most else None,
         )
         # where posteriors are limited besides: each of a group's values is one's own with 1/c
         ceilings = guarantee.ceilings(histogram)

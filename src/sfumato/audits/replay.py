@@ -118,11 +118,11 @@ def check_replay(case: AuditCase, receipt: Receipt) -> Iterator[Finding]:
         pairs.insert(0, (record_names(stated.files), record_names(manifest.files)))
         for ours, theirs in pairs:
             if [stated.files[n] for n in ours] != [manifest.files[n] for n in theirs]:
-                found, how = differing_rows(
+                differing, how = differing_rows(
                     [case.release.path / n for n in ours], [folder / "release" / n for n in theirs]
                 )
-                where = f"{Path(ours[0]).parts[0]}, {how}" if found and not number else where
-                number += found
+                where = f"{Path(ours[0]).parts[0]}, {how}" if differing and not number else where
+                number += differing
     yield Finding.none(catalogue.REPLAY, number, witness=where)
     case.trace = trace
     passed = {"files", "sfumato", "writer", *(() if stated.sfumato == __version__ else WORDS)}

@@ -87,12 +87,12 @@ def factor(column: pa.ChunkedArray, order: Sequence[Value] | None = None) -> Fac
     raw, values = raw_codes(column)
     # not a number says no more than missing does: counted as two values they would look diverse
     absent = [v is None or (isinstance(v, float) and v != v) for v in values]
-    place = {value: number for number, value in enumerate(order or ())}
+    index_of = {value: number for number, value in enumerate(order or ())}
     present = [k for k, gone in enumerate(absent) if not gone]
     if order is None:
         present.sort(key=lambda k: values[k])
     else:
-        present.sort(key=lambda k: place[values[k]])
+        present.sort(key=lambda k: index_of[values[k]])
     occurs = np.bincount(raw, minlength=len(values)) > 0
     present = [k for k in present if occurs[k]]
     mapping = np.full(len(values), len(present), np.int64)

@@ -148,8 +148,8 @@ def delta_disclosure(cells: ClassCounts) -> Worst:
 
     Infinite where a class lacks a value: it is then ruled out for everybody in the class.
     """
-    held = np.bincount(cells.classes)
-    lacking = np.flatnonzero(held < len(cells.values))
+    counts = np.bincount(cells.classes)
+    lacking = np.flatnonzero(counts < len(cells.values))
     if len(lacking):
         return Worst(float("inf"), int(cells.rows[lacking].min()))
     return delta_disclosure_present(cells)

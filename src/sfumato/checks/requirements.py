@@ -154,9 +154,9 @@ class WithinCeilings:
     def held(self, cells: ClassCounts) -> RequirementResult:
         histogram = Histogram(cells.column, cells.values, cells.totals)
         ceilings = self.guarantee.ceilings(histogram)
-        found = measures.largest_posteriors(cells)
-        code = max(range(len(found)), key=lambda k: found[k][0] / ceilings[k])
-        (share, row), ceiling = found[code], ceilings[code]
+        posteriors = measures.largest_posteriors(cells)
+        code = max(range(len(posteriors)), key=lambda k: posteriors[k][0] / ceilings[k])
+        (share, row), ceiling = posteriors[code], ceilings[code]
         note = f"the share of {value_text(cells.values[code])}"
         holds = share <= ceiling
         return RequirementResult(
@@ -189,5 +189,5 @@ def parse_requirement(text: str) -> Requirement | WithinCeilings:
     ceilings = [key for key, cls in GUARANTEES.items() if issubclass(cls, CeilingGuarantee)]
     if name in ceilings:
         return WithinCeilings(parse_guarantee(text))
-    known = ", ".join(sorted([*REQUIREMENTS, *ceilings]))
-    raise UsageError(f"There is no requirement {name!r}. Choose one of: {known}.")
+    choices = ", ".join(sorted([*REQUIREMENTS, *ceilings]))
+    raise UsageError(f"There is no requirement {name!r}. Choose one of: {choices}.")

@@ -29,10 +29,10 @@ count as different values; write them alike first.
     texts = [value for value in values if isinstance(value, str)]
     alike = _alike(texts)
     if alike:
-        told = [" and ".join(repr(text) for text in group) for group in alike]
+        groups = [" and ".join(repr(text) for text in group) for group in alike]
         yield (
             f"Column {name!r} has values that differ only by case, blanks or Unicode form: "
-            f"{list_some(told, most=_SHOWN)}. They count as different values; write them alike "
+            f"{list_some(groups, most=_SHOWN)}. They count as different values; write them alike "
             "first."
         )
     nothing = sorted(text for text in texts if text.strip().casefold() in _NOTHING)

@@ -57,11 +57,11 @@ def advise(
         names = [name.strip() for name in among.split(",")] if among.strip() else None
         asked = {"target_error": target_error, "ceilings": _ceilings(ceiling), "among": names}
     with all_problems(table, promise, roles), ProgressLine("counting") as line:
-        found = advise_on(table, min_count=min_count, progress=line.callback, **asked, **roles)
+        advice = advise_on(table, min_count=min_count, progress=line.callback, **asked, **roles)
     if as_json:
-        show_json(found.to_json())
+        show_json(advice.to_json())
     else:
-        print(found)
+        print(advice)
 
 
 def _ceilings(pairs: list[str] | None) -> dict[str, str]:

@@ -113,23 +113,23 @@ def attack(
             others=others or (),
             progress=line.callback,
         )
-    held = [each for limit in limits for each in limit.held(outcomes)]
+    requirements = [requirement for limit in limits for requirement in limit.held(outcomes)]
     values = _exposed_values(declared, outcomes) if show else {}
     if as_json:
         found = [outcome.to_json() for outcome in outcomes]
         for described in found:
             for person in described["exposed"] if show else []:
                 person["values"] = values[person["row"]]
-        required = {"requirements": held} if limits else {}
+        required = {"requirements": requirements} if limits else {}
         show_json({"outcomes": found, **required})
     else:
         for outcome in outcomes:
             print(outcome)
-            for each in outcome.exposed if show else ():
-                told = ", ".join(f"{k} = {v}" for k, v in values[each.row].items())
-                print(f"    row {each.row:,}: {told}")
-        print(*map(requirement_text, held), sep="\n", end="\n" if held else "")
-    if not all(each.holds for each in held):
+            for exposed in outcome.exposed if show else ():
+                told = ", ".join(f"{k} = {v}" for k, v in values[exposed.row].items())
+                print(f"    row {exposed.row:,}: {told}")
+        print(*map(requirement_text, requirements), sep="\n", end="\n" if requirements else "")
+    if not all(requirement.holds for requirement in requirements):
         raise typer.Exit(4)
 
 
@@ -148,14 +148,14 @@ def _exposed_values(declared: Table, outcomes: list[Outcome]) -> dict[int, dict[
     """The published columns of the exposed people, as the raw table has them."""
     from sfumato.columns import value_to_json
 
-    wanted = sorted({each.row for outcome in outcomes for each in outcome.exposed})
+    wanted = sorted({exposed.row for outcome in outcomes for exposed in outcome.exposed})
     names = (*declared.quasi, *declared.sensitive)
-    found: dict[int, dict[str, Any]] = {}
+    exposed_values: dict[int, dict[str, Any]] = {}
     start = 0
     for batch in declared.batches(names):
         for row in [row for row in wanted if start <= row < start + batch.num_rows]:
-            found[row] = {
+            exposed_values[row] = {
                 name: value_to_json(batch.column(name)[row - start].as_py()) for name in names
             }
         start += batch.num_rows
-    return found
+    return exposed_values

@@ -46,17 +46,24 @@ def check(
             raise UsageError(f"--domain takes COLUMN=VALUE,VALUE,…. Got {text!r}.")
         orders[column.strip()] = values
     said = {"quasi": quasi, "sensitive": sensitive, "drop": drop, "require": require or ()}
-    found = [check_table(table, domain=orders, **said) for table in tables]
-    if html is not None and len(found) > 1:
+    checks = [check_table(table, domain=orders, **said) for table in tables]
+    if html is not None and len(checks) > 1:
         raise UsageError("--html writes the page of one table.")
     if html is not None:
-        html.write_text(found[0].to_html(), encoding="utf-8")
+        html.write_text(checks[0].to_html(), encoding="utf-8")
     if as_json:
-        show_json(found[0].to_json() if len(found) == 1 else [each.to_json() for each in found])
-    elif len(found) > 1 and require:
-        for each in found:
-            print(f"{each.label}: {'keeps' if each.holds else 'BREAKS'} {', '.join(require)}")
+        show_json(
+            checks[0].to_json()
+            if len(checks) == 1
+            else [table_check.to_json() for table_check in checks]
+        )
+    elif len(checks) > 1 and require:
+        for table_check in checks:
+            print(
+                f"{table_check.label}: {'keeps' if table_check.holds else 'BREAKS'} "
+                f"{', '.join(require)}"
+            )
     else:
-        print(*found, sep="\n\n")
-    if not all(each.holds for each in found):
+        print(*checks, sep="\n\n")
+    if not all(table_check.holds for table_check in checks):
         raise typer.Exit(4)

@@ -72,7 +72,7 @@ def compare(
     chosen = pair_up(guarantee or [], mechanism or [])
     chosen += [Candidate.parse(text) for text in candidate or []]
     with ProgressLine("reading") as line:
-        found = compare_candidates(
+        comparison = compare_candidates(
             table,
             chosen,
             out=out,
@@ -88,8 +88,8 @@ def compare(
             **roles,
         )
     if as_json:
-        show_json(found.to_json())
+        show_json(comparison.to_json())
     else:
-        print(found)
-    if not found.measured:
+        print(comparison)
+    if not comparison.measured:
         raise typer.Exit(3)

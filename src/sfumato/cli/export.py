@@ -30,8 +30,8 @@ def export(
     """Describe a release for catalogues (Croissant) or people (a dictionary)."""
     from sfumato.export import export_metadata
 
-    given = {"title": title, "creator": creator, "license": license, "url": url}
-    done = export_metadata(release, form, out=out, **given)
+    described = {"title": title, "creator": creator, "license": license, "url": url}
+    done = export_metadata(release, form, out=out, **described)
     if as_json:
         show_json(done.to_json())
     else:

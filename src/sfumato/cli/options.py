@@ -62,8 +62,11 @@ def limit_flags(
     ]
 
     def added(command: Callable[..., None]) -> Callable[..., None]:
-        own = inspect.signature(command, eval_str=True).parameters
-        listed = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own.values()]
+        parameters = inspect.signature(command, eval_str=True).parameters
+        listed = [
+            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for parameter in parameters.values()
+        ]
 
         @wraps(command)
         def run(**named: Any) -> None:
@@ -98,7 +101,7 @@ def _named_flag(name: str, kind: Any, default: Any, words: str) -> inspect.Param
 def _signed(run: Callable[..., None], listed: list[inspect.Parameter]) -> Callable[..., None]:
     """Show the command line these parameters."""
     run.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in listed}
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in listed}
     return run
 
 
@@ -110,12 +113,12 @@ def table_flags(command: Callable[..., None]) -> Callable[..., None]:
     """
 
     def handed(said: dict[TableOption, Any], named: dict[str, Any]) -> None:
-        told = {option for option, given in said.items() if given != option.default}
-        declares = any(not option.reads for option in told)
+        said_options = {option for option, value in said.items() if value != option.default}
+        declares = any(not option.reads for option in said_options)
         roles = {
-            option.name: option.from_flags(given)
-            for option, given in said.items()
-            if declares or option in told
+            option.name: option.from_flags(value)
+            for option, value in said.items()
+            if declares or option in said_options
         }
         command(**named, roles=roles)
 
@@ -149,11 +152,14 @@ def _with_flags(
     options: Sequence[TableOption],
     handed: Callable[[dict[TableOption, Any], dict[str, Any]], None],
 ) -> Callable[..., None]:
-    own = inspect.signature(command, eval_str=True).parameters
+    parameters = inspect.signature(command, eval_str=True).parameters
     flags = [_flag(option) for option in options]
-    lists = [flags if each.name in ("roles", "reading") else [each] for each in own.values()]
+    lists = [
+        flags if parameter.name in ("roles", "reading") else [parameter]
+        for parameter in parameters.values()
+    ]
     # the command line names all that it gives, so their order is only that of the help
-    listed = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in chain(*lists)]
+    listed = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in chain(*lists)]
 
     @wraps(command)
     def run(**named: Any) -> None:

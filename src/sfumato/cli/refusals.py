@@ -24,18 +24,18 @@ def all_problems(
             raise
         from sfumato.outlook.refusals import diagnose
 
-        found = diagnose(table, guarantee, roles, left_out)
-        if not found.problems:
+        diagnosis = diagnose(table, guarantee, roles, left_out)
+        if not diagnosis.problems:
             raise
-        lines = [problem.with_flags for problem in found.problems]
+        lines = [problem.with_flags for problem in diagnosis.problems]
         if len(lines) > 1:
             numbered = [f"{number}. {line}" for number, line in enumerate(lines, 1)]
             lines = [f"{len(lines)} things are wrong:", *numbered]
-        if found.repaired:
+        if diagnosis.repaired:
             lines.append("This repairs it; look whether it is what you mean:")
-            lines.append(f"  {repaired_command(sys.argv[1:], found.repairs)}")
+            lines.append(f"  {repaired_command(sys.argv[1:], diagnosis.repairs)}")
         refused = SfumatoError("\n".join(lines))
-        refused.exit_code = max(problem.exit_code for problem in found.problems)
+        refused.exit_code = max(problem.exit_code for problem in diagnosis.problems)
         raise refused from None
 
 
@@ -52,8 +52,8 @@ def repaired_command(arguments: list[str], repairs: Mapping[str, Any]) -> str:
     for option, value in repairs.items():
         flag = f"--{flags.get(option, option.replace('_', '-'))}"
         text = ",".join(value) if isinstance(value, list | tuple) else str(value)
-        for place in reversed([k for k, word in enumerate(line) if word == flag]):
-            del line[place : place + 2]
+        for index in reversed([k for k, word in enumerate(line) if word == flag]):
+            del line[index : index + 2]
         line[:] = [word for word in line if not word.startswith(f"{flag}=")]
         line += [flag] if value is True else [flag, text] if value else []
     return shlex.join(["sfumato", *line])

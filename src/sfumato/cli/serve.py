@@ -110,10 +110,10 @@ def open_browser(address: str, state: Path) -> None:
     import threading
     import webbrowser
 
-    place = state / "open.html"
+    path = state / "open.html"
     with contextlib.suppress(OSError, webbrowser.Error):
-        place.unlink(missing_ok=True)
-        descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        path.unlink(missing_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(
                 "<!doctype html><meta charset=utf-8><title>sfumato</title>"
@@ -121,6 +121,6 @@ def open_browser(address: str, state: Path) -> None:
             )
         # some browsers return only when they are closed
         opened = threading.Thread(
-            target=webbrowser.open, args=(place.resolve().as_uri(),), daemon=True
+            target=webbrowser.open, args=(path.resolve().as_uri(),), daemon=True
         )
         opened.start()

@@ -69,8 +69,8 @@ class ProgressLine:
     def _write(self) -> None:
         self._written = True
         pace = self._pace
-        told = progress_text(pace.stage, pace.done, pace.total, pace.seconds(), pace.left())
-        sys.stderr.write(f"\r\x1b[K{told}")
+        text = progress_text(pace.stage, pace.done, pace.total, pace.seconds(), pace.left())
+        sys.stderr.write(f"\r\x1b[K{text}")
         sys.stderr.flush()
 
 
@@ -87,8 +87,8 @@ def progress_text(
     if not total:
         return f"{stage}{f' {done:,} rows' if done else ''}, {seconds:.0f} s"
     share = min(done / total, 1.0)
-    told = f" {seconds:.0f} s" if left is None else f" about {duration(left)} left"
-    return f"{stage} {share:4.0%} {'█' * int(30 * share):<30}{told}"
+    remaining = f" {seconds:.0f} s" if left is None else f" about {duration(left)} left"
+    return f"{stage} {share:4.0%} {'█' * int(30 * share):<30}{remaining}"
 
 
 def duration(seconds: float) -> str:

@@ -33,7 +33,7 @@ def crosstab(
     from sfumato.queries.estimators import estimated_by
 
     with ProgressLine("counting"):
-        found = open_release(release).crosstab(
+        table = open_release(release).crosstab(
             rows,
             columns,
             where=where,
@@ -42,14 +42,14 @@ def crosstab(
             threads=threads,
         )
     if plot is not None:
-        found.plot(plot)
+        table.plot(plot)
     if as_json:
-        show_json(found.to_json())
+        show_json(table.to_json())
         return
-    print(found)
-    told = estimated_by(found.answer.estimator)
-    if told is not None:
-        print(told)
+    print(table)
+    note = estimated_by(table.answer.estimator)
+    if note is not None:
+        print(note)
 
 
 @app.command()

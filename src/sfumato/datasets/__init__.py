@@ -55,9 +55,9 @@ class Generator:
         """The population behind the table, for these parameters."""
         unknown = sorted(set(given) - set(self.parameters))
         if unknown:
-            known = ", ".join(self.parameters) or "none"
+            choices = ", ".join(self.parameters) or "none"
             raise UsageError(
-                f"The dataset {self.name!r} has no parameter {unknown[0]!r}. It has: {known}."
+                f"The dataset {self.name!r} has no parameter {unknown[0]!r}. It has: {choices}."
             )
         values = {
             name: _as_type(self.name, name, given.get(name, default), type(default))

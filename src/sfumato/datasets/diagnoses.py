@@ -57,13 +57,13 @@ def diagnoses() -> tuple[Diagnosis, ...]:
     (466, 'A00 sepsis', 'C04 lung carcinoma')
     """
     total = sum(chapter.share for chapter in CHAPTERS)
-    found: list[Diagnosis] = []
+    catalogue: list[Diagnosis] = []
     for chapter in CHAPTERS:
         # conditions outside: the first rare ones differ in site before they differ in condition
         crossed = (f"{s} {c}" for c in chapter.conditions for s in chapter.sites)
         names = (*chapter.leading, *crossed)
         harmonic = sum(1 / rank for rank in range(1, len(names) + 1))
-        found += (
+        catalogue += (
             Diagnosis(
                 f"{chapter.letter}{4 * index:02d} {name}",
                 chapter,
@@ -71,4 +71,4 @@ def diagnoses() -> tuple[Diagnosis, ...]:
             )
             for index, name in enumerate(names)
         )
-    return tuple(found)
+    return tuple(catalogue)

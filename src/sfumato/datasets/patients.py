@@ -46,9 +46,9 @@ class Patients(Network):
         >>> Patients("hospital", (), (), stays=20).patients(0, 8).tolist()
         [0, 1, 2, 2, 2, 2, 2, 2]
         """
-        cycle, place = np.divmod(np.arange(start, start + count), self._ends[-1])
+        cycle, remainder = np.divmod(np.arange(start, start + count), self._ends[-1])
         return np.asarray(
-            cycle * len(self._ends) + np.searchsorted(self._ends, place, side="right")
+            cycle * len(self._ends) + np.searchsorted(self._ends, remainder, side="right")
         )
 
     def codes(self, draws: Draws, start: int, count: int) -> dict[str, Codes]:
@@ -58,12 +58,12 @@ class Patients(Network):
         first, people = int(whose[0]), int(whose[-1] - whose[0]) + 1
         person = super().codes(draws.child("patients"), first, people)
         codes: dict[str, Codes] = {name: person[name][whose - first] for name in _KEPT}
-        own = draws.child("dataset " + self.name)
+        stream = draws.child("dataset " + self.name)
         rows = slice(0, count)
         for column in self.columns:
             if column.name not in _KEPT:
-                codes[column.name] = column.draw(own, start, codes, rows).astype(np.int32)
-        again = own.bernoulli("again", Positions(start, count), Fraction(1, 2))
+                codes[column.name] = column.draw(stream, start, codes, rows).astype(np.int32)
+        again = stream.bernoulli("again", Positions(start, count), Fraction(1, 2))
         for name in set(codes) - set(_KEPT):
             codes[name] = np.where(again, person[name][whose - first], codes[name])
         return codes

@@ -53,9 +53,9 @@ class NumberTally:
 
     def _merge(self, keys: IntArray, counts: IntArray) -> None:
         both = np.concatenate([self.keys, keys])
-        self.keys, place = np.unique(both, return_inverse=True)
+        self.keys, inverse = np.unique(both, return_inverse=True)
         whole = np.zeros(len(self.keys), np.int64)
-        np.add.at(whole, place, np.concatenate([self.counts, counts]))
+        np.add.at(whole, inverse, np.concatenate([self.counts, counts]))
         self.counts = whole
         while len(self.keys) > _FINE:
             self._round(1)
@@ -86,7 +86,11 @@ def bins_of(table: Table) -> tuple[ColumnBins, ...]:
     for name in table.quasi:
         numeric = table.kinds[name] == "numeric"
         bins.append((_number_bins if numeric else _value_bins)(staged(table), name))
-    return tuple(each for each in bins if (each.edges if each.values is None else each.values))
+    return tuple(
+        column_bins
+        for column_bins in bins
+        if (column_bins.edges if column_bins.values is None else column_bins.values)
+    )
 
 
 def _number_bins(rows: Staged, name: str) -> ColumnBins:
@@ -133,14 +137,14 @@ class Packer:
     def __init__(self, rows: Staged, holdings: Holdings, bins: Sequence[ColumnBins]) -> None:
         self.bins, self._holdings = bins, holdings
         self._codes = {h.column: rows.codes_in(h.column, h.values) for h in holdings.columns}
-        bits = [each.number.bit_length() for each in bins]
+        bits = [column_bins.number.bit_length() for column_bins in bins]
         bits.append(max(len(holdings.counts).bit_length(), 1))
         word, used, self.fields = 0, 0, list[_Field]()
-        for each in bits:
-            if used + each > _WORD:
+        for bit in bits:
+            if used + bit > _WORD:
                 word, used = word + 1, 0
-            used += each
-            self.fields.append(_Field(word, _WORD - used, (1 << each) - 1))
+            used += bit
+            self.fields.append(_Field(word, _WORD - used, (1 << bit) - 1))
         self.names = [f"k{n}" for n in range(word + 1)]
         self.schema = pa.schema([(name, pa.int64()) for name in self.names])
 
@@ -161,8 +165,8 @@ def _bin(bins: ColumnBins, array: pa.Array) -> npt.NDArray[np.uint8]:
     if bins.values is None:
         return reached(np.array(bins.edges), array)
     codes, values = as_codes(array)
-    place = {value: n for n, value in enumerate(bins.values)}
-    return np.array([place.get(value, len(place)) for value in values], np.uint8)[codes]
+    index_of = {value: n for n, value in enumerate(bins.values)}
+    return np.array([index_of.get(value, len(index_of)) for value in values], np.uint8)[codes]
 
 
 def count_binned(table: Table, holdings: Holdings) -> BinnedCounts:
@@ -187,11 +191,11 @@ def reduced(connection: Any, packer: Packer) -> BinnedCounts:
     while many > MOST_CELLS:
         ranked = ranked or sorted(kept, key=lambda p: -_told(connection, places[p], value))
         kept.remove(ranked.pop())
-        held = [0] * len(packer.names)
-        for each in (*(places[p] for p in kept), value):
-            held[each.word] |= each.mask << each.shift
+        totals = [0] * len(packer.names)
+        for key in (*(places[p] for p in kept), value):
+            totals[key.word] |= key.mask << key.shift
         asked = ", ".join(
-            f"{name} & {mask} AS {name}" for name, mask in zip(packer.names, held, strict=True)
+            f"{name} & {mask} AS {name}" for name, mask in zip(packer.names, totals, strict=True)
         )
         grouped = f"SELECT {asked}, sum(n)::BIGINT AS n FROM cells GROUP BY ALL"
         ((many,),) = connection.execute(f"SELECT count(*) FROM ({grouped})").fetchall()
@@ -209,10 +213,10 @@ def reduced(connection: Any, packer: Packer) -> BinnedCounts:
 
 def _told(connection: Any, place: _Field, value: _Field) -> float:
     """The mutual information of one column's bins and the sensitive values, up to a constant."""
-    found = connection.execute(
+    counted = connection.execute(
         f"SELECT {place} AS bin, {value} AS value, sum(n)::BIGINT AS n FROM cells GROUP BY ALL"
     ).fetchnumpy()
-    joint, bins = found["n"].astype(float), np.asarray(found["bin"], np.int64)
+    joint, bins = counted["n"].astype(float), np.asarray(counted["bin"], np.int64)
     alone = np.bincount(bins, joint)
     alone = alone[alone > 0]
     return float(joint @ np.log(joint) - alone @ np.log(alone))

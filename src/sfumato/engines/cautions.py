@@ -157,15 +157,15 @@ def key_cautions(key_file: str | Path, guarantee: Guarantee, table: Table) -> It
             "instead, and whoever has both releases sees draws of both: what is promised of one "
             "release is then not promised of the two together."
         )
-    place = Path(f"{key_file}.uses")
-    known: list[list[str]] = []
-    if place.is_file():
-        keep_private(place)
+    path = Path(f"{key_file}.uses")
+    uses: list[list[str]] = []
+    if path.is_file():
+        keep_private(path)
     with suppress(ValueError):
-        known = json.loads(read_private(place, "the list of uses") or "[]")
+        uses = json.loads(read_private(path, "the list of uses") or "[]")
     now = [[column, str(guarantee)] for column in table.sensitive]
     for column, promise in now:
-        other = sorted({each for name, each in known if name == column and each != promise})
+        other = sorted({used for name, used in uses if name == column and used != promise})
         if other:
             yield (
                 f"The key file {str(key_file)!r} drew for column {column!r} before, under "
@@ -174,9 +174,9 @@ def key_cautions(key_file: str | Path, guarantee: Guarantee, table: Table) -> It
                 "and take the operator over with --previous."
             )
     try:
-        opened = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, MODE)
+        opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, MODE)
         with os.fdopen(opened, "w", encoding="ascii") as file:
-            json.dump([*known, *(each for each in now if each not in known)], file)
+            json.dump([*uses, *(use for use in now if use not in uses)], file)
     except OSError as error:
         yield (
             f"What the key file {str(key_file)!r} was used for cannot be kept beside it "

@@ -32,8 +32,8 @@ class SensitiveCoder:
             array = without_nan(array).dictionary_encode()
         if self._dictionary is None or not self._dictionary.equals(array.dictionary):
             self._dictionary = array.dictionary
-            known = pc.index_in(array.dictionary, value_set=self._values, skip_nulls=True)
-            self._codes = np.append(known.fill_null(-1).to_numpy().astype(np.int64), self._missing)
+            codes = pc.index_in(array.dictionary, value_set=self._values, skip_nulls=True)
+            self._codes = np.append(codes.fill_null(-1).to_numpy().astype(np.int64), self._missing)
         indices = array.indices
         if indices.null_count:  # the place after the last stands for them
             indices = indices.fill_null(len(array.dictionary))

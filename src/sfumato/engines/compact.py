@@ -24,14 +24,14 @@ class CompactRows:
 
     def add(self, batch: pa.RecordBatch, outcome: Published) -> pa.RecordBatch:
         """The published rows of a batch in compact form; domains are noted on the way."""
-        made = [(array, self._code_type(name)) for name, array in outcome.codes.items()]
-        made += [(array, pa.int32()) for array in outcome.extra.values()]
+        coded = [(array, self._code_type(name)) for name, array in outcome.codes.items()]
+        coded += [(array, pa.int32()) for array in outcome.extra.values()]
         kept = outcome.keep
         if kept is not None and not kept.all():
             batch = batch.filter(pa.array(kept))
-            made = [(array[kept], kind) for array, kind in made]
+            coded = [(array[kept], kind) for array, kind in coded]
         arrays = self._quasi(batch)
-        arrays += [pa.array(array).cast(kind) for array, kind in made]
+        arrays += [pa.array(array).cast(kind) for array, kind in coded]
         names = [*self.table.quasi, *outcome.codes, *outcome.extra]
         return pa.RecordBatch.from_arrays(arrays, names=names)
 

@@ -65,22 +65,22 @@ class Exposure(Result):
 
         `promised` says whether those without a promise are among it.
         """
-        for each in self.columns:
-            if each.shown_as_it_is:
+        for column in self.columns:
+            if column.shown_as_it_is:
                 yield (
-                    f"{each.shown_as_it_is:,} of {self.rows:,} people are shown with their value "
-                    f"of {each.column!r} as it is."
+                    f"{column.shown_as_it_is:,} of {self.rows:,} people are shown with their value "
+                    f"of {column.column!r} as it is."
                 )
-            if each.without_promise and promised:
+            if column.without_promise and promised:
                 yield (
-                    f"Nothing is promised about the value of {each.column!r} of "
-                    f"{each.without_promise:,} people."
+                    f"Nothing is promised about the value of {column.column!r} of "
+                    f"{column.without_promise:,} people."
                 )
-            if each.rare_values:
-                held = "value" if each.rare_values == 1 else "values"
-                are = "is" if each.rare_values == 1 else "are"
+            if column.rare_values:
+                noun = "value" if column.rare_values == 1 else "values"
+                are = "is" if column.rare_values == 1 else "are"
                 yield (
-                    f"{each.rare_values:,} {held} of {each.column!r} {are} held by fewer than "
+                    f"{column.rare_values:,} {noun} of {column.column!r} {are} held by fewer than "
                     f"{FEW} people."
                 )
         if self.smallest_bucket is not None:
@@ -121,8 +121,8 @@ def exposure_of(
         smallest, in_buckets = _in_buckets(release, connection)
         alone, every = _alone(release, connection)
         columns = tuple(
-            _column(release, each, profile, promise, in_buckets, connection)
-            for each in release.sensitive
+            _column(release, column, profile, promise, in_buckets, connection)
+            for column in release.sensitive
         )
     manifest = release.manifest
     dropped = 0 if manifest.missing != "drop" else None if profile is None else profile.dropped
@@ -138,13 +138,13 @@ def _in_buckets(release: Release, connection: Any) -> tuple[int | None, dict[str
         if (file := release.list_of(column.name)) is None:
             return None, {}
         name = '"' + column.name.replace('"', '""') + '"'
-        (found,) = connection.sql(
+        (row,) = connection.sql(
             "SELECT min(n), coalesce(sum(n) FILTER (WHERE lone), 0) FROM (SELECT sum(count) AS n, "
             f"min(hash({name})) = max(hash({name})) AS lone FROM {scan([file])} GROUP BY bucket)"
         ).fetchall()
         # every bucket lists so many fakes besides its records, so no value is alone
-        smallest += [] if found[0] is None else [int(found[0]) - release.fakes]
-        shown[column.name] = 0 if release.fakes else int(found[1])
+        smallest += [] if row[0] is None else [int(row[0]) - release.fakes]
+        shown[column.name] = 0 if release.fakes else int(row[1])
     return min(smallest, default=None), shown
 
 
@@ -154,11 +154,11 @@ def _alone(release: Release, connection: Any) -> tuple[int | None, int]:
         return None, 1
     names = ", ".join('"' + column.name.replace('"', '""') + '"' for column in release.quasi)
     every = -(-release.rows // _COUNTED)
-    found = connection.sql(
+    lonely = connection.sql(
         f"SELECT count(*) FROM (SELECT hash({names}) AS h FROM {scan(release.records)} "
         f"WHERE h % {every} = 0 GROUP BY h HAVING count(*) = 1)"
     ).fetchall()[0][0]
-    return int(found) * every, every
+    return int(lonely) * every, every
 
 
 def _column(
@@ -177,8 +177,8 @@ def _column(
     without = rare = None
     if histogram is not None:
         with suppress(SfumatoError):  # a promise that nobody here knows, or not of this column
-            known = promise or parse_guarantee(release.manifest.guarantee)
-            left_out = known.left_out(histogram)
+            guarantee = promise or parse_guarantee(release.manifest.guarantee)
+            left_out = guarantee.left_out(histogram)
             without = int(histogram.counts[left_out].sum())
         rare = int(((histogram.counts > 0) & (histogram.counts < FEW)).sum())
     shown = in_buckets[name] if in_buckets else _shown_as_it_is(release, name, connection)
@@ -212,11 +212,11 @@ def _shown_as_it_is(release: Release, name: str, connection: Any) -> int | None:
     operator, part = release.operators.get(name), release.part_column(name)
     if not isinstance(operator, Parts) or part is None:
         return 0
-    single = [number for number, each in enumerate(operator.parts) if len(each.codes) == 1]
+    single = [number for number, part in enumerate(operator.parts) if len(part.codes) == 1]
     if not single:
         return 0
     quoted = '"' + part.replace('"', '""') + '"'
-    found = connection.sql(
+    matching = connection.sql(
         f"SELECT count(*) FROM {scan(release.records)} WHERE {quoted} IN ({str(single)[1:-1]})"
     ).fetchall()[0][0]
-    return int(found)
+    return int(matching)

@@ -88,10 +88,10 @@ def for_people(
         return _with_rows(ranked, asked, guarantee, mechanism)
     able = isinstance(guarantee, OddsGuarantee) and (mechanism is None or mechanism.several_rows)
     tried = [rows for rows in TRIED if rows <= ranked.most] if able else [1]
-    found = [_with_rows(ranked, rows, guarantee, mechanism) for rows in tried]
-    if len(found) == 1:
-        return found[0]
-    return min(found, key=lambda each: _loss(each, mechanism, ranked))
+    plans = [_with_rows(ranked, rows, guarantee, mechanism) for rows in tried]
+    if len(plans) == 1:
+        return plans[0]
+    return min(plans, key=lambda each: _loss(each, mechanism, ranked))
 
 
 def one_row_each(table: Table, draws: Draws) -> Table:

@@ -76,14 +76,14 @@ def rank_rows(table: Table, draws: Draws) -> RankedRows:
 
     def drawn(batch: pa.RecordBatch) -> pa.RecordBatch:
         nonlocal read
-        place = np.arange(read, read + batch.num_rows)
+        position = np.arange(read, read + batch.num_rows)
         read += batch.num_rows
         address: Address = Positions(read - batch.num_rows, batch.num_rows)
         if keyed:
             keys = batch.column(table.key).to_pylist()
             address = draws.persons("rows", [str(key).encode() for key in keys])
         word = draws.words("rows", address)
-        arrays = [pa.array(place), pa.array(word), batch.column(table.person)]
+        arrays = [pa.array(position), pa.array(word), batch.column(table.person)]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     refuse_absent(table, rows)
@@ -96,9 +96,9 @@ def rank_rows(table: Table, draws: Draws) -> RankedRows:
     for batch in people.sql(query, "place", "word", person):
         rank, size = batch.column("rank").to_numpy(), batch.column("size").to_numpy()
         places[batch.column("place").to_numpy()] = rank
-        found = np.bincount(size[rank == 1], minlength=len(sizes))
-        found[: len(sizes)] += sizes
-        sizes = found
+        people_by_rows = np.bincount(size[rank == 1], minlength=len(sizes))
+        people_by_rows[: len(sizes)] += sizes
+        sizes = people_by_rows
     return RankedRows(table, places, sizes, histograms)
 
 
@@ -119,7 +119,7 @@ def with_domains(table: Table, histograms: Mapping[str, Histogram]) -> Table:
 
     Else the domain, and the operator with it, would tell which rows were chosen.
     """
-    found: dict[str, Values | Range] = {
+    domains: dict[str, Values | Range] = {
         column: Values(histogram.values) for column, histogram in histograms.items()
     }
-    return replace(table, domains={**table.domains, **found})
+    return replace(table, domains={**table.domains, **domains})

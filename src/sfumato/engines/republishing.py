@@ -24,23 +24,23 @@ def as_before(
 ) -> tuple[Table, Mechanism]:
     """The table with the domains, and the mechanism with the operators, of an earlier release."""
     release = previous if isinstance(previous, Release) else Release(previous)
-    place, manifest = str(release.path), release.manifest
+    folder, manifest = str(release.path), release.manifest
     if key_file is None:
         raise UsageError(
             "To publish as before, the draws must be those of before: give --key-file too."
         )
     if not isinstance(release, PerturbedRelease) or manifest.randomness != "key-file":
         raise DataError(
-            f"{place!r} was not published with a key file, so nobody can be shown as before."
+            f"{folder!r} was not published with a key file, so nobody can be shown as before."
         )
     if manifest.guarantee != str(guarantee):
         raise UsageError(
-            f"{place!r} keeps '{manifest.guarantee}', not '{guarantee}'. Give the same guarantee "
+            f"{folder!r} keeps '{manifest.guarantee}', not '{guarantee}'. Give the same guarantee "
             "to publish as before."
         )
     if mechanism is not None and str(mechanism) != manifest.mechanism:
         raise UsageError(
-            f"{place!r} was made by '{manifest.mechanism}', not by '{mechanism}'. Leave "
+            f"{folder!r} was made by '{manifest.mechanism}', not by '{mechanism}'. Leave "
             "--mechanism out to publish as before."
         )
     operators, domains = {}, {}
@@ -51,7 +51,7 @@ def as_before(
         now = table.column(column.name, "sensitive", None)
         if now.bins != column.bins or (column.recode and now.recode != column.recode):
             raise UsageError(
-                f"Column {column.name!r} is recoded otherwise than in {place!r}. Give the same "
+                f"Column {column.name!r} is recoded otherwise than in {folder!r}. Give the same "
                 "bins or recode to publish as before."
             )
         values = tuple(release.domain(column.name).to_pylist())
@@ -60,8 +60,8 @@ def as_before(
             stated = pinned.setdefault(column.name, Values(listed))
             if _listed(stated) != listed:
                 raise UsageError(
-                    f"The domain stated for column {column.name!r} is not that of {place!r}. Leave "
-                    "it out to publish as before."
+                    f"The domain stated for column {column.name!r} is not that of {folder!r}. "
+                    "Leave it out to publish as before."
                 )
         operators[column.name] = release.operators[column.name]
         domains[column.name] = values

@@ -125,7 +125,7 @@ def _sorted_groups(columns: Sequence[Spelled], rows: Batches) -> Iterator[pa.Tab
     """Row groups as files hold them. DuckDB sorts the codes, and spills where it must."""
     batches = iter(rows())
     first = next(batches)
-    names, places = first.schema.names, [f"c{place}" for place in range(first.num_columns)]
+    names, places = first.schema.names, [f"c{index}" for index in range(first.num_columns)]
     schema = pa.schema(list(zip(places, first.schema.types, strict=True)))
     failed: list[BaseException] = []
 
@@ -170,9 +170,9 @@ def renumbered(rows: Batches, number: IntArray) -> Batches:
 
     def given() -> Iterator[pa.RecordBatch]:
         for batch in rows():
-            place = batch.schema.get_field_index(BUCKET)
-            bucket = pa.array(number[batch.column(place).to_numpy()].astype(np.int32))
-            yield batch.set_column(place, BUCKET, bucket)
+            index = batch.schema.get_field_index(BUCKET)
+            bucket = pa.array(number[batch.column(index).to_numpy()].astype(np.int32))
+            yield batch.set_column(index, BUCKET, bucket)
 
     return given
 

@@ -135,8 +135,8 @@ class Dictionary:
         return pc.take(self._codes, array.indices, boundscheck=False)
 
     def _known(self) -> pa.Array:
-        found = pc.index_in(self._seen, value_set=self.values, skip_nulls=True)
-        return found.cast(code_type(len(self.values)))
+        codes = pc.index_in(self._seen, value_set=self.values, skip_nulls=True)
+        return codes.cast(code_type(len(self.values)))
 
     def _admit(self, indices: pa.Array) -> bool:
         """Add the values that these records use and nobody before, in order of first use."""
@@ -232,26 +232,26 @@ def stage(
     """
     if isinstance(table.source, Staged):
         return table
-    columns, found = sql_columns(table, quasi=quasi), new_dictionaries(table, quasi=quasi)
+    columns, dictionaries = sql_columns(table, quasi=quasi), new_dictionaries(table, quasi=quasi)
     spool, read, number = Spool(), 0, 0
     for batch in table.batches(list(columns), _BATCH, threads):
         read += batch.num_rows
         batch = drop_missing(table, batch)
         number += batch.num_rows
-        arrays = coded_arrays(table, batch, found)
+        arrays = coded_arrays(table, batch, dictionaries)
         spool.add(pa.RecordBatch.from_arrays(arrays, names=list(columns.values())))
         progress("counting", read, 0)
     refuse_nobody(table, read, number)
-    values = {name: dictionary.values for name, dictionary in found.items()}
+    values = {name: dictionary.values for name, dictionary in dictionaries.items()}
     source = LocalStaged(table.source, columns, spool, values, number, read - number)
     return replace(table, source=source)
 
 
 def sql_columns(table: Table, *, quasi: bool = True) -> dict[str, str]:
     """The columns of a table that are looked at, and how SQL names them."""
-    columns = {name: f"s{place}" for place, name in enumerate(table.sensitive)}
+    columns = {name: f"s{index}" for index, name in enumerate(table.sensitive)}
     if quasi:
-        columns |= {name: f"q{place}" for place, name in enumerate(table.quasi)}
+        columns |= {name: f"q{index}" for index, name in enumerate(table.quasi)}
         columns |= {name: role for role in ("key", "person") if (name := getattr(table, role))}
     return columns
 

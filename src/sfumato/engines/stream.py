@@ -112,10 +112,10 @@ class RecordStream(RowStream):
             ranks = {}
             if plan.needs_rank:
                 ranks = {c: ranks_in_value(key, self._seen[c]) for c, key in keys.items()}
-            given = Batch(codes, ranks, addresses, keys)
-            outcome = plan.apply(given, self.draws)
+            batch_of_codes = Batch(codes, ranks, addresses, keys)
+            outcome = plan.apply(batch_of_codes, self.draws)
             if self.follow is not None:
-                self.follow.records(given, outcome, plan.trace(given))
+                self.follow.records(batch_of_codes, outcome, plan.trace(batch_of_codes))
             start += batch.num_rows
             if not self.published:
                 self._begin(tuple(outcome.extra))
@@ -145,8 +145,8 @@ class RecordStream(RowStream):
             if len(key) and int(key.min()) >= 0:
                 left -= np.bincount(key, minlength=len(left))
             if len(key) and (int(key.min()) < 0 or int(left.min()) < 0):
-                own = f"column {name!r}" if name in self.table.sensitive else "sensitive columns"
-                raise changed(self.table, f"the values of {own} are not those counted before")
+                about = f"column {name!r}" if name in self.table.sensitive else "sensitive columns"
+                raise changed(self.table, f"the values of {about} are not those counted before")
 
 
 def changed(table: Table, how: str) -> DataError:

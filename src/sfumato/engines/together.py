@@ -61,17 +61,17 @@ def told_by_columns(
         return []
     counts = combined()
     matrices = [operators[name].matrix() for name in histograms]
-    found = []
-    for place, (column, histogram) in enumerate(histograms.items()):
-        ceilings = np.array([float(each) for each in guarantee.ceilings(histogram)])
-        told = told_together(counts, matrices, place, ceilings)
-        assert isinstance(told, ToldTogether)
+    raised = []
+    for index, (column, histogram) in enumerate(histograms.items()):
+        ceilings = np.array([float(ceiling) for ceiling in guarantee.ceilings(histogram)])
+        chances = told_together(counts, matrices, index, ceilings)
+        assert isinstance(chances, ToldTogether)
         limited = np.where(ceilings < 1, ceilings, np.inf)
-        code = told.worst(limited)
-        chance, ceiling = float(told.largest[code]), float(ceilings[code])
+        code = chances.worst(limited)
+        chance, ceiling = float(chances.largest[code]), float(ceilings[code])
         value = value_text(histogram.values[code])
-        found.append(ColumnTold(column, value, chance, ceiling, told.beyond))
-    return found
+        raised.append(ColumnTold(column, value, chance, ceiling, chances.beyond))
+    return raised
 
 
 def told_by_release(

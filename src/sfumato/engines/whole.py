@@ -105,8 +105,8 @@ class WholeTable:
         told = {}
         for axis, column in zip(self.axes, columns, strict=False):
             if number := places(column):
-                place = places_of(column, self.domains[axis.name])
-                counts = np.bincount(place[axis.codes], minlength=number)
+                positions = places_of(column, self.domains[axis.name])
+                counts = np.bincount(positions[axis.codes], minlength=number)
                 told[column.name] = to_json(column, in_cells(column, counts, least))
         return told
 
@@ -150,26 +150,26 @@ def write_generalized(
     _check_names(table)
     progress = options.progress
     whole = WholeTable(table, profile, options.threads)
-    made = plan.generalize(whole.axes, whole.codes, draws, progress)
-    spelled, rows = whole.records(made)
+    generalized = plan.generalize(whole.axes, whole.codes, draws, progress)
+    spelled, rows = whole.records(generalized)
     spell(folder, spelled, lambda: [rows])
-    progress("publishing", made.rows, made.rows)
+    progress("publishing", generalized.rows, generalized.rows)
     if options.follow is not None:
-        options.follow.rows(made, _order(rows))
-    columns, described = whole.columns(made), made.described()
+        options.follow.rows(generalized, _order(rows))
+    columns, described = whole.columns(generalized), generalized.described()
     if plan.marginals:
-        described["marginals"] = whole.marginals(columns, made.spans)
-    return Written(columns, made.rows, described)
+        described["marginals"] = whole.marginals(columns, generalized.spans)
+    return Written(columns, generalized.rows, described)
 
 
 def _check_names(table: Table) -> None:
-    made = [
+    names = [
         f"{name}_{end}"
         for name in table.quasi
         if table.kinds[name] == "numeric"
         for end in ("low", "high")
     ]
-    taken = sorted(set(made) & {*table.quasi, *table.sensitive})
+    taken = sorted(set(names) & {*table.quasi, *table.sensitive})
     if taken:
         raise DataError(
             f"Column {taken[0]!r} of {table.label} has the name of a column that the release adds. "

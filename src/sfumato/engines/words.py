@@ -100,15 +100,15 @@ class Facts:
         else:
             yield f"Column {named!r}: the release shows how many people have each value, exactly."
         sizes = sorted(part["size"] for part in self.plan["sizes"] if part["buckets"])
-        known = [
+        certainties = [
             f"{size} records, knowing all but one leaves a certainty of "
             f"{certainty(size, fakes, size - 1)}"
             for size in sorted({sizes[0], sizes[-1]} if sizes else ())
         ]
-        if known:
+        if certainties:
             yield (
                 "Whoever knows the values of others in a bucket is surer of the rest: in a bucket "
-                f"of {'; of '.join(known)}."
+                f"of {'; of '.join(certainties)}."
             )
         if self.plan.get("association"):
             yield (
@@ -256,8 +256,8 @@ def facts_of(manifest: Manifest, shown: Mapping[str, Histogram]) -> Facts:
     for column in manifest.columns:
         if column.role == "sensitive":
             values = column.domain.values if isinstance(column.domain, Values) else ()
-            known = shown.get(column.name) if kind is BucketedRelease else None
-            histograms[column.name] = known or _domain(column.name, values)
+            listed = shown.get(column.name) if kind is BucketedRelease else None
+            histograms[column.name] = listed or _domain(column.name, values)
     apart = manifest.suppressed - (manifest.person.suppressed if manifest.person else 0)
     guarantee = parse_guarantee(manifest.stated)
     return Facts(kind, mechanism, guarantee, plan, histograms, apart)

@@ -131,11 +131,11 @@ def _with_truth(sql: str, columns: list[str], rows: list[dict[str, Any]], path: 
         "CREATE VIEW release AS SELECT * FROM read_parquet('" + str(path).replace("'", "''") + "')"
     )
     whole = sql.split(" ORDER BY ")[0]  # the release may rank groups otherwise than the truth
-    found = [
+    true_rows = [
         dict(zip([*keys, *aggregates], row, strict=True))
         for row in connection.execute(whole).fetchall()
     ]
-    by_key = {tuple(row[key] for key in keys): row for row in found}
+    by_key = {tuple(row[key] for key in keys): row for row in true_rows}
     truths = [by_key.get(tuple(row[key] for key in keys)) for row in rows]
     return Asked(sql, columns, rows, truths)
 

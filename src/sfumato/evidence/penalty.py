@@ -54,7 +54,7 @@ def release_penalty(release: Release | str | Path, raw: Table | None = None) -> 
             f"Only a generalized release has ranges and sets to measure; {str(opened.path)!r} is "
             f"{opened.kind}."
         )
-    found: dict[str, float] = {}
+    penalties: dict[str, float] = {}
     for column in opened.quasi:
         names = list(opened.shown_as(column))
         table = opened.table(names)
@@ -65,10 +65,12 @@ def release_penalty(release: Release | str | Path, raw: Table | None = None) -> 
                 for name in names
             )
             span = float(column.domain.high or 0) - float(column.domain.low or 0)
-            found[column.name] = float((high - low).mean() / span) if span and len(low) else 0.0
+            penalties[column.name] = float((high - low).mean() / span) if span and len(low) else 0.0
         else:
             sizes = pa.compute.list_value_length(table.column(column.name)).to_numpy()
             steps = len(column.domain) - 1 if isinstance(column.domain, Values) else 0
-            found[column.name] = float((sizes - 1).mean() / steps) if steps and len(sizes) else 0.0
+            penalties[column.name] = (
+                float((sizes - 1).mean() / steps) if steps and len(sizes) else 0.0
+            )
     least = None if raw is None else lower_bound(raw, opened.manifest.guarantee)
-    return Penalty(found, least)
+    return Penalty(penalties, least)

@@ -20,10 +20,10 @@ def report_folder(out: str | Path, *, beside: Path | None = None) -> Iterator[Pa
     """
     folder = Path(out)
     whole = folder.resolve()
-    for place in (whole, *whole.parents):
-        records = (place / FOLDER).is_dir()
-        if ((place / NAME).is_file() and records) or (
-            beside is not None and place == beside.resolve()
+    for ancestor in (whole, *whole.parents):
+        records = (ancestor / FOLDER).is_dir()
+        if ((ancestor / NAME).is_file() and records) or (
+            beside is not None and ancestor == beside.resolve()
         ):
             raise DataError(
                 f"{str(folder)!r} lies inside a release, which may hold nothing else. Choose "
@@ -31,7 +31,7 @@ def report_folder(out: str | Path, *, beside: Path | None = None) -> Iterator[Pa
             )
     if folder.exists() and not folder.is_dir():
         raise DataError(f"{str(folder)!r} is a file. Choose a folder for the report.")
-    made = not folder.exists()
+    is_new = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -39,6 +39,6 @@ def report_folder(out: str | Path, *, beside: Path | None = None) -> Iterator[Pa
     try:
         yield folder
     finally:
-        if made:
+        if is_new:
             with suppress(OSError):  # not empty: there is a report
                 folder.rmdir()

@@ -57,7 +57,7 @@ CONTEXT: dict[str, Any] = {
 
 def croissant(release: Described) -> str:
     """The JSON-LD text."""
-    told: dict[str, Any] = {
+    dataset: dict[str, Any] = {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": VERSION,
@@ -72,12 +72,12 @@ def croissant(release: Described) -> str:
         ],
     }
     if release.license:
-        told["license"] = release.license
+        dataset["license"] = release.license
     if release.creator:
-        told["creator"] = {"@type": "sc:Organization", "name": release.creator}
+        dataset["creator"] = {"@type": "sc:Organization", "name": release.creator}
     if "://" in release.url:
-        told["url"] = release.url
-    return json.dumps(told, indent=2, ensure_ascii=False) + "\n"
+        dataset["url"] = release.url
+    return json.dumps(dataset, indent=2, ensure_ascii=False) + "\n"
 
 
 def _file(release: Described, name: str) -> dict[str, Any]:
@@ -94,18 +94,18 @@ def _file(release: Described, name: str) -> dict[str, Any]:
 
 def _records(table: TableOf, file: str, part: int | None) -> dict[str, Any]:
     """One record set per file: a part of many is one of its own, as Croissant joins none."""
-    place = table.name if part is None else f"{table.name}-{part}"
+    identifier = table.name if part is None else f"{table.name}-{part}"
     return {
         "@type": "cr:RecordSet",
-        "@id": place,
-        "name": place,
+        "@id": identifier,
+        "name": identifier,
         "description": table.title,
-        "field": [_field(place, file, field) for field in table.fields],
+        "field": [_field(identifier, file, field) for field in table.fields],
     }
 
 
 def _field(place: str, file: str, field: Field) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    described: dict[str, Any] = {
         "@type": "cr:Field",
         "@id": f"{place}/{field.name}",
         "name": field.name,
@@ -114,5 +114,5 @@ def _field(place: str, file: str, field: Field) -> dict[str, Any]:
         "source": {"fileObject": {"@id": file}, "extract": {"column": field.name}},
     }
     if field.several:
-        told["repeated"] = True
-    return told
+        described["repeated"] = True
+    return described

@@ -65,14 +65,15 @@ class Described:
     @property
     def sentences(self) -> tuple[str, ...]:
         """The promise, and what a reader must know, as the manifest says it."""
-        told = self.manifest
+        manifest = self.manifest
         return (
-            f"A table of people, published under {told.guarantee} by {told.mechanism} with sfumato "
-            f"{told.sfumato}. Values were changed or hidden on purpose: counts are to be "
+            f"A table of people, published under {manifest.guarantee} by {manifest.mechanism} "
+            "with sfumato "
+            f"{manifest.sfumato}. Values were changed or hidden on purpose: counts are to be "
             "estimated, not read off.",
-            *told.statement,
-            *(f"It does not protect against: {each}." for each in told.does_not_protect),
-            *told.caveats,
+            *manifest.statement,
+            *(f"It does not protect against: {gap}." for gap in manifest.does_not_protect),
+            *manifest.caveats,
         )
 
     def place(self, name: str) -> str:
@@ -102,8 +103,10 @@ def described(release: Release, *, title: str, creator: str, license: str, url: 
 
 def _table(release: Release, name: str, files: list[str]) -> TableOf:
     paths = [release.path / file for file in files]
-    shown = {place: column for column in release.columns for place in release.shown_as(column)}
-    fields = tuple(_field(each, shown.get(each.name)) for each in pq.read_schema(paths[0]))
+    shown = {
+        shown_name: column for column in release.columns for shown_name in release.shown_as(column)
+    }
+    fields = tuple(_field(field, shown.get(field.name)) for field in pq.read_schema(paths[0]))
     rows = sum(pq.read_metadata(path).num_rows for path in paths)
     people = "One row per published record" if name == "records" else f"The table {name}"
     return TableOf(name, people, tuple(files), fields, rows)
@@ -130,11 +133,16 @@ def _basic(kind: pa.DataType) -> Basic:
 
 def _label(name: str, column: Column | None) -> str:
     if column is None:
-        told = {"bucket": "The bucket of the record", "count": "How often the bucket has the value"}
-        return told.get(name, "The part of the release's operator that the record went through")
-    made = f", made from the raw column by {column.recode}" if column.recode else ""
+        labels = {
+            "bucket": "The bucket of the record",
+            "count": "How often the bucket has the value",
+        }
+        return labels.get(name, "The part of the release's operator that the record went through")
+    origin = f", made from the raw column by {column.recode}" if column.recode else ""
     if column.role == "sensitive":
-        return f"Sensitive column {column.name}, protected as the statement says{made}"
+        return f"Sensitive column {column.name}, protected as the statement says{origin}"
     if name == column.name:
-        return f"Quasi-identifier {column.name}{made}"
-    return f"Quasi-identifier {column.name}, {name.removeprefix(column.name).strip('_')} end{made}"
+        return f"Quasi-identifier {column.name}{origin}"
+    return (
+        f"Quasi-identifier {column.name}, {name.removeprefix(column.name).strip('_')} end{origin}"
+    )

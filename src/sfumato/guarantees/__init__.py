@@ -55,7 +55,11 @@ def parse_guarantee(text: str | Mapping[str, str | Guarantee] | Guarantee) -> Gu
     if isinstance(text, str):
         stated = members(text)
     else:
-        stated = [(column, one) for column, own in text.items() for _, one in members(str(own))]
+        stated = [
+            (column, one)
+            for column, column_text in text.items()
+            for _, one in members(str(column_text))
+        ]
     return conjunction([_read(one) for _, one in stated], [column for column, _ in stated])
 
 

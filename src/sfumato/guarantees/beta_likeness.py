@@ -63,9 +63,9 @@ class BetaLikeness(CeilingGuarantee):
 
     @classmethod
     def reach(cls, histograms: Sequence[Histogram]) -> Reach:
-        found = Extremes.of(histograms)
-        limit = f"Any beta above 0. {found.left_open('beta', 1 / found.largest - 1)}"
-        ends = {"beta": (0.01, float(1 / found.rarest - 1))}
+        extremes = Extremes.of(histograms)
+        limit = f"Any beta above 0. {extremes.left_open('beta', 1 / extremes.largest - 1)}"
+        ends = {"beta": (0.01, float(1 / extremes.rarest - 1))}
         return Reach(True, limit, str(cls.usual()), ends)
 
     @classmethod

@@ -100,7 +100,10 @@ class All(Guarantee):
             except InfeasibleGuarantee as error:
                 if error.nearest is None:
                     raise
-                kept = [error.nearest if each is one else each for each in self.named]
+                kept = [
+                    error.nearest if column_promise is one else column_promise
+                    for column_promise in self.named
+                ]
                 raise error.with_nearest(self._text(kept)) from None
 
     def statement(self, histogram: Histogram) -> str:
@@ -108,15 +111,15 @@ class All(Guarantee):
 
     def formula(self) -> str:
         columns = self.columns or [""] * len(self.promises)
-        told = zip(columns, self.promises, strict=True)
-        return "\nand\n".join(about(column, one.formula()) for column, one in told)
+        pairs = zip(columns, self.promises, strict=True)
+        return "\nand\n".join(about(column, one.formula()) for column, one in pairs)
 
     def against(self) -> Reader:
-        found = (promise.against() for promise in self.promises)
-        return min(found, key=lambda reader: reader.strength)
+        readers = (promise.against() for promise in self.promises)
+        return min(readers, key=lambda reader: reader.strength)
 
     def unprotected(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(each for one in self.named for each in one.unprotected()))
+        return tuple(dict.fromkeys(gap for one in self.named for gap in one.unprotected()))
 
 
 @dataclass(frozen=True)
@@ -190,7 +193,8 @@ class AllOdds(All, OddsGuarantee):
     def planning_weights(self, column: str, values: Sequence[Value]) -> list[Fraction | None]:
         stated = [promise.planning_weights(column, values) for promise in self.said_of(column)]
         return [
-            next((w for w in each if w is not None), None) for each in zip(*stated, strict=True)
+            next((w for w in weights if w is not None), None)
+            for weights in zip(*stated, strict=True)
         ]
 
     def kept_against(self, reader: Reader | None) -> Self:
@@ -228,7 +232,9 @@ class SumsUnderCeilings(All, SmallSum):
     @property
     def size(self) -> int:
         lowest = [promise.least_ceiling for promise in self.promises]
-        return max([self.sums.size, *(math.ceil(1 / each) for each in lowest if each is not None)])
+        return max(
+            [self.sums.size, *(math.ceil(1 / share) for share in lowest if share is not None)]
+        )
 
     def require_feasible(self, histogram: Histogram) -> None:
         for promise in (*self.named, SmallSum(self.size)):
@@ -274,16 +280,17 @@ def conjunction(promises: Sequence[Guarantee], columns: Sequence[str] = ()) -> G
 
 def _by_column(promises: Sequence[Guarantee], columns: Sequence[str]) -> UsageError:
     """That these columns cannot be published in one way, and by ceilings what comes nearest."""
-    told = AND.join(map(about, columns, map(str, promises)))
+    sentences = AND.join(map(about, columns, map(str, promises)))
     if len({type(promise) for promise in promises}) == 1:
         largest = max(promises, key=lambda one: one.size if isinstance(one, SmallSum) else 0)
         return UsageError(
-            f"'{told}': '{largest.name}' is kept for all sensitive columns alike. Write it once, "
-            f"without a column: '{largest}'."
+            f"'{sentences}': '{largest.name}' is kept for all sensitive columns alike. Write it "
+            f"once, without a column: '{largest}'."
         )
     nearest = AND.join(map(about, columns, (promise.as_ceilings() for promise in promises)))
     return UsageError(
-        f"'{told}' cannot be kept by one release: all sensitive columns are published in one way, "
+        f"'{sentences}' cannot be kept by one release: all sensitive columns are published in "
+        "one way, "
         f"in groups (ceilings) or drawn anew (limits on odds). Nearest that works: '{nearest}'."
     )
 
@@ -306,7 +313,7 @@ _ORDER = (ReconstructionPrivacy, SmallSum, CeilingGuarantee, OddsGuarantee)
 
 
 def _place(promise: Guarantee) -> int:
-    kinds = (place for place, kind in enumerate(_ORDER) if isinstance(promise, kind))
+    kinds = (index for index, kind in enumerate(_ORDER) if isinstance(promise, kind))
     return next(kinds, len(_ORDER))
 
 
@@ -342,9 +349,11 @@ def _reason(one: Guarantee, other: Guarantee) -> str:
 
 
 def _smallest(ceilings: Sequence[Sequence[Fraction]]) -> list[Fraction]:
-    return [min(each) for each in zip(*ceilings, strict=True)]
+    return [min(of_value) for of_value in zip(*ceilings, strict=True)]
 
 
 def _smallest_stated(limits: Sequence[Sequence[Fraction | None]]) -> list[Fraction | None]:
-    stated = ([one for one in each if one is not None] for each in zip(*limits, strict=True))
-    return [min(each) if each else None for each in stated]
+    stated = (
+        [one for one in of_value if one is not None] for of_value in zip(*limits, strict=True)
+    )
+    return [min(limit) if limit else None for limit in stated]

@@ -79,5 +79,5 @@ def _log(share: Fraction) -> Fraction:
         return Fraction(0)
     with localcontext() as context:
         context.prec = _DIGITS
-        found = Fraction(-(Decimal(share.numerator) / Decimal(share.denominator)).ln())
-    return max(found - _MARGIN, Fraction(0))
+        logarithm = Fraction(-(Decimal(share.numerator) / Decimal(share.denominator)).ln())
+    return max(logarithm - _MARGIN, Fraction(0))

@@ -123,8 +123,8 @@ class FPrivacy(CeilingGuarantee):
         if self.theta is None or self.limits is not None:
             return None
         free = set(self.open_codes(histogram))
-        held = [share for k, share in enumerate(histogram.shares) if share > 0 and k not in free]
-        needed = max(1 - self.floor / share for share in held)
+        shares = [share for k, share in enumerate(histogram.shares) if share > 0 and k not in free]
+        needed = max(1 - self.floor / share for share in shares)
         return FPrivacy(theta=needed, floor=self.floor, open=self.open)
 
     def statement(self, histogram: Histogram) -> str:
@@ -134,8 +134,8 @@ class FPrivacy(CeilingGuarantee):
             )
             named = ""
             if self.limits is not None:
-                own = [f"{value!r} {chance(limit)}" for value, limit in self.limits.rows]
-                named = f" These values have a limit of their own: {list_some(own, most=50)}."
+                stated = [f"{value!r} {chance(limit)}" for value, limit in self.limits.rows]
+                named = f" These values have a limit of their own: {list_some(stated, most=50)}."
             return (
                 f"{self.about_chances(histogram, most)}. Where that is 1 or more, nothing is "
                 f"promised.{named}{self.open_text()}"
@@ -159,9 +159,9 @@ class FPrivacy(CeilingGuarantee):
 
     @classmethod
     def reach(cls, histograms: Sequence[Histogram]) -> Reach:
-        found = Extremes.of(histograms)
-        limit = f"theta from 1 up. {found.left_open('theta', 1 / found.largest)}"
-        return Reach(True, limit, str(cls.usual()), {"theta": (1.0, float(1 / found.rarest))})
+        extremes = Extremes.of(histograms)
+        limit = f"theta from 1 up. {extremes.left_open('theta', 1 / extremes.largest)}"
+        return Reach(True, limit, str(cls.usual()), {"theta": (1.0, float(1 / extremes.rarest))})
 
     @classmethod
     def ladder(cls, histogram: Histogram, ceilings: Ceilings) -> list[Self]:
@@ -173,6 +173,6 @@ class FPrivacy(CeilingGuarantee):
             hundredths = [Fraction(k, 100) for k in range(10, 100)]
             floors = [Fraction(k, 1000) for k in range(10, 100)] + hundredths
             return [cls(theta=Fraction(1), floor=floor) for floor in floors]
-        own = tuple((label(value), limit) for value, limit in ceilings.items())
+        limits = tuple((label(value), limit) for value, limit in ceilings.items())
         steps = [*up_to_one(largest_other(histogram, ceilings)), Fraction(1)]
-        return [cls(limits=ValueCeilings((*own, (EVERY_OTHER, step)))) for step in steps]
+        return [cls(limits=ValueCeilings((*limits, (EVERY_OTHER, step)))) for step in steps]

@@ -213,14 +213,14 @@ class FineRhoPrivacy(OddsGuarantee):
     def ladder(cls, histogram: Histogram, ceilings: Ceilings) -> list[Self]:
         if not ceilings:
             return [cls(theta=theta) for theta in factors(float(1 / rarest_share(histogram)))]
-        own = [
+        limits = [
             Limit(label(value), _between(histogram, value, limit), limit)
             for value, limit in ceilings.items()
         ]
         rho1 = just_above(largest_other(histogram, ceilings))
         rest = [Limit(EVERY_OTHER, rho1, rho2) for rho2 in up_to_one(rho1)]
         rest.append(Limit(EVERY_OTHER, None, None))
-        return [cls(limits=ChanceLimits((*own, row))) for row in rest]
+        return [cls(limits=ChanceLimits((*limits, row))) for row in rest]
 
 
 def _between(histogram: Histogram, value: Value, limit: Fraction) -> Fraction:

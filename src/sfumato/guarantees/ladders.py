@@ -44,15 +44,15 @@ def factors(largest: float, digits: int = 3) -> list[Fraction]:
     >>> [float(factor) for factor in factors(1.55, 2)], float(factors(25, 2)[-1])
     ([1.1, 1.2, 1.3, 1.4, 1.5], 24.0)
     """
-    found: list[Fraction] = []
+    steps: list[Fraction] = []
     step = Fraction(1, 10 ** (digits - 1))
     number = 1 + step
     while number < min(largest, _LARGEST_FACTOR):
-        found.append(number)
+        steps.append(number)
         if number >= 10**digits * step:
             step *= 10
         number += step
-    return found
+    return steps
 
 
 def largest_other(histogram: Histogram, ceilings: Ceilings) -> Fraction:
@@ -69,15 +69,15 @@ def one_in(histogram: Histogram, free: Collection[int] = ()) -> int:
 
 def unlimited(ceilings: Ceilings) -> OpenValues | None:
     """The values that the steward's ceilings leave open, with a limit of 1."""
-    found = [value for value, limit in ceilings.items() if limit >= 1]
-    return OpenValues.of(found) if found else None
+    values = [value for value, limit in ceilings.items() if limit >= 1]
+    return OpenValues.of(values) if values else None
 
 
 def reach_by_commonest(cls: type[Guarantee], histograms: Sequence[Histogram]) -> Reach:
     """For promises of one number that is at most `one_in`."""
-    found, (parameter,) = Extremes.of(histograms), cls.moved()
-    has = f"{found.commonest} has {found.percent} of the records"
-    most = math.floor(1 / found.largest)
+    extremes, (parameter,) = Extremes.of(histograms), cls.moved()
+    has = f"{extremes.commonest} has {extremes.percent} of the records"
+    most = math.floor(1 / extremes.largest)
     if most < 2:
         return Reach(False, f"{has}: more than half have the same value.")
     usual = min(int(parameter.default), most)

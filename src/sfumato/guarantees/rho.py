@@ -180,20 +180,20 @@ class RhoPrivacy(OddsGuarantee):
 
     @classmethod
     def reach(cls, histograms: Sequence[Histogram]) -> Reach:
-        found = Extremes.of(histograms)
-        if found.largest == 1:
-            return Reach(False, f"Everybody has {found.commonest}: there is nothing to hide.")
-        before = Fraction(math.ceil(found.largest * 1000), 1000)
+        extremes = Extremes.of(histograms)
+        if extremes.largest == 1:
+            return Reach(False, f"Everybody has {extremes.commonest}: there is nothing to hide.")
+        before = Fraction(math.ceil(extremes.largest * 1000), 1000)
         if before >= 1:
-            before = found.largest
+            before = extremes.largest
         after = min(3 * before, (1 + before) / 2)
         return Reach(
             True,
-            f"rho1 from {float(found.rarest):.3g} up: below, nobody is protected. From rho1 = "
-            f"{float(before):.3g} on, every value is covered; the commonest, {found.commonest}, "
-            f"has {found.percent} of the records.",
+            f"rho1 from {float(extremes.rarest):.3g} up: below, nobody is protected. From rho1 = "
+            f"{float(before):.3g} on, every value is covered; the commonest, {extremes.commonest}, "
+            f"has {extremes.percent} of the records.",
             str(cls(before, after)),
-            {"rho1": (float(found.rarest), 1.0)},
+            {"rho1": (float(extremes.rarest), 1.0)},
         )
 
     @classmethod

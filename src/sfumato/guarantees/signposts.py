@@ -47,5 +47,7 @@ def signpost(name: str) -> str | None:
     "There is no guarantee 't-closeness': it keeps the values of every group near"
     >>> signpost("secrecy")
     """
-    known = _SPELLINGS.get(name, name)
-    return f"There is no guarantee {name!r}: {SIGNPOSTS[known]}" if known in SIGNPOSTS else None
+    spelling = _SPELLINGS.get(name, name)
+    return (
+        f"There is no guarantee {name!r}: {SIGNPOSTS[spelling]}" if spelling in SIGNPOSTS else None
+    )

@@ -71,8 +71,8 @@ def large_sum(groups: int, error: Fraction, probability: Fraction) -> int:
         tails = wrong_sums(counts, groups, error)
         limit = float(probability)
         wrong = tails > limit
-        for place in np.flatnonzero(np.abs(tails - limit) <= _NEAR):
-            wrong[place] = wrong_sum(int(counts[place]), groups, error) > probability
+        for index in np.flatnonzero(np.abs(tails - limit) <= _NEAR):
+            wrong[index] = wrong_sum(int(counts[index]), groups, error) > probability
         if wrong.any():
             return int(counts[np.flatnonzero(wrong)[-1]]) + 1
         high = low
@@ -129,13 +129,15 @@ def wrong_condition_sum(
     """
     if not 0 < count <= min(matching, value_count) or value_count * groups >= rows:
         raise ValueError("needs 0 < count <= matching, value_count and groups·value_count < rows")
-    own = Fraction(1, groups)
+    own_chance = Fraction(1, groups)
     other = Fraction(value_count * (groups - 1), groups * (rows - value_count))
-    published = np.convolve(_binomial(count, float(own)), _binomial(matching - count, float(other)))
+    published = np.convolve(
+        _binomial(count, float(own_chance)), _binomial(matching - count, float(other))
+    )
     # n̂ = (y − n_A·r)/(1/c − r) is within (n − e·n, n + e·n); clipping to n_A only matters where
     # n_A itself is inside, and then no y is too large; the same at 0
-    low = matching * other + (1 - error) * count * (own - other)
-    high = matching * other + (1 + error) * count * (own - other)
+    low = matching * other + (1 - error) * count * (own_chance - other)
+    high = matching * other + (1 + error) * count * (own_chance - other)
     first = max(0, math.floor(low) + 1)
     last = min(matching, math.ceil(high) - 1)
     if clipped and (1 + error) * count > matching:

@@ -80,14 +80,14 @@ class ValueTable:
     def _read(cls, rows: Iterable[Sequence[Any]], where: str) -> Self:
         found: dict[str, tuple[Any, ...]] = {}
         for row in rows:
-            value, *given = row
+            value, *cells = row
             if value in found:
                 raise DataError(f"Value {value!r} stands twice in {where}. Keep one row.")
-            given += [""] * (len(cls.columns) - 1 - len(given))
+            cells += [""] * (len(cls.columns) - 1 - len(cells))
             try:
                 numbers = [
                     None if number in ("", None) else rational(number, column)
-                    for number, column in zip(given, cls.columns[1:], strict=True)
+                    for number, column in zip(cells, cls.columns[1:], strict=True)
                 ]
                 found[value] = cls.check(value, *numbers)
             except UsageError as error:

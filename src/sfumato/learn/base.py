@@ -54,16 +54,16 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             if y is not None:
                 raise UsageError("A release holds its target: name it by target=… and leave y out.")
             if release is not None:
-                found = from_release(release, target, features, numbers=self.estimates_numbers)
+                examples = from_release(release, target, features, numbers=self.estimates_numbers)
                 if getattr(self, "correction", None) == "forward":
-                    _warn_of_blocks(found, target)
+                    _warn_of_blocks(examples, target)
             else:
                 table = as_table(given)
-                found = from_frame(table, target, features, numbers=self.estimates_numbers)
+                examples = from_frame(table, target, features, numbers=self.estimates_numbers)
             self.target_ = target
-            self.feature_names_in_ = np.array(found.features.names, object)
-            self.n_features_in_ = len(found.features.names)
-            return found
+            self.feature_names_in_ = np.array(examples.features.names, object)
+            self.n_features_in_ = len(examples.features.names)
+            return examples
         if target is not None or features is not None:
             raise UsageError("Say target=… and features=… with a release, or y with X: not both.")
         return self._plain(given, y)
@@ -102,9 +102,9 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         if hasattr(X, "__arrow_c_stream__") or isinstance(X, pa.Table):
             validate_data(self, X, reset=False, skip_check_array=True)
             return as_table(X)
-        found = as_table(validate_data(self, X, reset=False, dtype=np.float64))
+        table = as_table(validate_data(self, X, reset=False, dtype=np.float64))
         names = getattr(self, "feature_names_in_", None)
-        return found if names is None else found.rename_columns([str(name) for name in names])
+        return table if names is None else table.rename_columns([str(name) for name in names])
 
     def _truth(self, X: Any, y: Any) -> Any:
         """The true target of a test frame."""
@@ -160,9 +160,9 @@ class Classifier(ClassifierMixin, Learner):  # type: ignore[misc]
 
 def _warn_of_blocks(examples: Examples, target: str | None) -> None:
     """Inside a block that another column cut, a value goes otherwise with the features."""
-    known = {target, *examples.features.names}
+    used = {target, *examples.features.names}
     cut_by = examples.target.cut_by if isinstance(examples.target, Seen) else ()
-    beyond = [name for name in cut_by if name not in known]
+    beyond = [name for name in cut_by if name not in used]
     if beyond:
         warnings.warn(
             f"People were mixed inside blocks that are cut by {list_some(beyond)} too, which is no "

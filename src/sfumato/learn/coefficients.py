@@ -40,15 +40,15 @@ def listed_coefficients(model: Any, classes: Sequence[Any], confidence: float) -
     values = np.column_stack([np.atleast_1d(model.intercept_), slopes])
     errors = None
     if hasattr(model, "coef_stderr_"):
-        known = np.atleast_1d(model.intercept_stderr_), np.atleast_2d(model.coef_stderr_)
-        errors = np.column_stack(known)
-    found = []
-    for row, own in enumerate(classes):
+        stderrs = np.atleast_1d(model.intercept_stderr_), np.atleast_2d(model.coef_stderr_)
+        errors = np.column_stack(stderrs)
+    coefficients = []
+    for row, class_ in enumerate(classes):
         for column, name in enumerate([CONSTANT, *model.coef_names_]):
             value = float(values[row, column])
             error = None if errors is None else float(errors[row, column])
             reach = None if error is None else quantile * error
             low, high = (None, None) if reach is None else (value - reach, value + reach)
-            plain = own.item() if isinstance(own, np.generic) else own
-            found.append(Coefficient(name, plain, value, error, low, high))
-    return found
+            plain = class_.item() if isinstance(class_, np.generic) else class_
+            coefficients.append(Coefficient(name, plain, value, error, low, high))
+    return coefficients

@@ -50,7 +50,7 @@ def as_table(frame: Any) -> pa.Table:
     if hasattr(frame, "__arrow_c_stream__"):
         return pa.table(frame)
     if isinstance(frame, np.ndarray) and frame.ndim == 2:
-        return pa.table({f"x{place}": column for place, column in enumerate(frame.T)})
+        return pa.table({f"x{index}": column for index, column in enumerate(frame.T)})
     raise UsageError(
         "Expected a frame of pandas, Polars or pyarrow, or an array. "
         f"Got {type(frame).__name__} instead."
@@ -86,11 +86,11 @@ def from_release(
         for name in chosen
     }
     origins = {name: Origin.of(release, columns[name]) for name in chosen}
-    found = Features.of(table, kinds, origins)
+    design = Features.of(table, kinds, origins)
     if seen is not None:
-        return Examples(table, found, seen)
-    own = table.column(target)
-    return Examples(table, found, own if numbers else coded_target(target, own))
+        return Examples(table, design, seen)
+    outcome = table.column(target)
+    return Examples(table, design, outcome if numbers else coded_target(target, outcome))
 
 
 def from_frame(
@@ -100,9 +100,9 @@ def from_frame(
     chosen = _chosen(table.column_names, target, features, "the frame")
     assert target is not None
     kinds = {name: is_number(table.schema.field(name).type) for name in chosen}
-    own = table.column(target)
+    outcome = table.column(target)
     return Examples(
-        table, Features.of(table, kinds, {}), own if numbers else coded_target(target, own)
+        table, Features.of(table, kinds, {}), outcome if numbers else coded_target(target, outcome)
     )
 
 

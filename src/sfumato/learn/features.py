@@ -33,9 +33,9 @@ class Origin:
     @classmethod
     def of(cls, release: Release, column: Column) -> Origin:
         merged = {
-            str(value): each.label
-            for each in release.merges.get(column.name, ())
-            for value in each.values
+            str(value): merged.label
+            for merged in release.merges.get(column.name, ())
+            for value in merged.values
         }
         return cls(column.bins, merged or None)
 
@@ -45,10 +45,10 @@ class Origin:
         if self.bins is not None and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
             labels = pa.array(bin_labels(self.bins))
             numbers = np.asarray(values.cast(pa.float64()).to_numpy(), np.float64)
-            place = np.searchsorted(np.array(self.bins), numbers, side="right") - 1
-            place[numbers == self.bins[-1]] = len(labels) - 1
-            outside = ~((place >= 0) & (place < len(labels)))
-            return pa.chunked_array([labels.take(pa.array(place, mask=outside))])
+            bin_of = np.searchsorted(np.array(self.bins), numbers, side="right") - 1
+            bin_of[numbers == self.bins[-1]] = len(labels) - 1
+            outside = ~((bin_of >= 0) & (bin_of < len(labels)))
+            return pa.chunked_array([labels.take(pa.array(bin_of, mask=outside))])
         if self.merged is not None:
             texts = values.cast(pa.string()).to_pylist()
             return pa.chunked_array([pa.array([self.merged.get(str(t), t) for t in texts])])
@@ -72,9 +72,9 @@ class Feature:
     def of(cls, name: str, values: pa.ChunkedArray, is_number: bool, origin: Origin) -> Feature:
         if is_number:
             numbers = numbers_of(name, values)
-            known = numbers[np.isfinite(numbers)]
-            mean, scale = (float(known.mean()), float(known.std())) if len(known) else (0.0, 1.0)
-            return cls(name, origin, True, mean, scale or 1.0, len(known) < len(numbers))
+            finite = numbers[np.isfinite(numbers)]
+            mean, scale = (float(finite.mean()), float(finite.std())) if len(finite) else (0.0, 1.0)
+            return cls(name, origin, True, mean, scale or 1.0, len(finite) < len(numbers))
         counted = Counter(_texts(values).to_pylist())
         order = sorted(counted, key=lambda text: (-counted[text], text is None, text or ""))
         kept = sorted(order[1 : MOST_SLOPES + 1], key=lambda text: (text is None, text or ""))
@@ -99,9 +99,9 @@ class Feature:
         values = self.read(table)
         if not self.is_number:
             coded = values.combine_chunks().dictionary_encode(null_encoding="encode")
-            place = {text: code for code, text in enumerate(coded.dictionary.to_pylist())}
+            index_of = {text: code for code, text in enumerate(coded.dictionary.to_pylist())}
             codes = coded.indices.to_numpy(zero_copy_only=False)
-            return [(codes == place.get(text, -1)).astype(np.float64) for text in self.kept]
+            return [(codes == index_of.get(text, -1)).astype(np.float64) for text in self.kept]
         numbers = numbers_of(self.name, values)
         there = np.isfinite(numbers)
         found = [np.where(there, (numbers - self.mean) / self.scale, 0.0)]
@@ -118,37 +118,40 @@ class Features:
     def of(
         cls, table: pa.Table, numbers: Mapping[str, bool], origins: Mapping[str, Origin]
     ) -> Features:
-        found = []
+        features = []
         for name, is_number in numbers.items():
             origin = origins.get(name, Origin())
-            found.append(Feature.of(name, table.column(name), is_number, origin))
-        return cls(tuple(found))
+            features.append(Feature.of(name, table.column(name), is_number, origin))
+        return cls(tuple(features))
 
     @property
     def names(self) -> list[str]:
-        return [each.name for each in self.each]
+        return [feature.name for feature in self.each]
 
     @property
     def labels(self) -> list[str]:
-        return [label for each in self.each for label in each.labels]
+        return [label for feature in self.each for label in feature.labels]
 
     def design(self, table: pa.Table) -> Any:
         """Sparse (records, 1 + slopes): a column of ones, then the slopes of every feature."""
         from scipy.sparse import csr_array
 
-        columns = [np.ones(len(table)), *(c for each in self.each for c in each.columns(table))]
+        columns = [
+            np.ones(len(table)),
+            *(c for feature in self.each for c in feature.columns(table)),
+        ]
         return csr_array(np.column_stack(columns))
 
     def unscaled(self) -> FloatArray:
         """The matrix that turns slopes of the design into slopes by unit, the constant first."""
         scales, means = [1.0], [0.0]
-        for each in self.each:
-            more = len(each.labels) - each.is_number
-            scales += [each.scale] * each.is_number + [1.0] * more
-            means += [each.mean] * each.is_number + [0.0] * more
-        found = np.diag(1 / np.array(scales))
-        found[0, 1:] = -np.array(means[1:]) / np.array(scales[1:])
-        return found
+        for feature in self.each:
+            more = len(feature.labels) - feature.is_number
+            scales += [feature.scale] * feature.is_number + [1.0] * more
+            means += [feature.mean] * feature.is_number + [0.0] * more
+        unscale = np.diag(1 / np.array(scales))
+        unscale[0, 1:] = -np.array(means[1:]) / np.array(scales[1:])
+        return unscale
 
 
 def is_number(kind: pa.DataType) -> bool:
@@ -167,12 +170,12 @@ def numbers_of(name: str, values: pa.ChunkedArray) -> FloatArray:
         narrow = pa.types.is_date32(kind) or pa.types.is_time32(kind)
         values = values.cast(pa.int32() if narrow else pa.int64())
     try:
-        found = pc.fill_null(values.cast(pa.float64(), safe=False), float("nan"))
+        numbers = pc.fill_null(values.cast(pa.float64(), safe=False), float("nan"))
     except pa.ArrowException:
         raise UsageError(
             f"Column {name!r} holds numbers in what was learned from, and {kind} in this frame."
         ) from None
-    return np.asarray(found.to_numpy(), np.float64)
+    return np.asarray(numbers.to_numpy(), np.float64)
 
 
 def _texts(values: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -56,8 +56,8 @@ class LinearRegression(RegressorMixin, Learner):  # type: ignore[misc]
             normal, scatter(lambda piece: design[piece] * rest[piece, None], len(rest), seen)
         )
         unscale = examples.features.unscaled()
-        found = unscale @ self._slopes
-        self.intercept_, self.coef_ = float(found[0]), found[1:]
+        coefficients = unscale @ self._slopes
+        self.intercept_, self.coef_ = float(coefficients[0]), coefficients[1:]
         self.covariance_ = unscale @ covariance @ unscale.T
         errors = np.sqrt(np.maximum(np.diagonal(self.covariance_), 0.0))
         self.intercept_stderr_, self.coef_stderr_ = float(errors[0]), errors[1:]

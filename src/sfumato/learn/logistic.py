@@ -76,8 +76,8 @@ class LogisticRegression(Classifier):
 
         if target.listed is None or not fit.evidence.is_latent:
             chances = fit.chances(self._start, slopes)
-            given = fit.evidence.weigh(chances)[1]
-            bread = softmax_curvature(fit.design, chances, given, latent=fit.evidence.is_latent)
+            weights = fit.evidence.weigh(chances)[1]
+            bread = softmax_curvature(fit.design, chances, weights, latent=fit.evidence.is_latent)
         else:
 
             def score(flat: FloatArray) -> FloatArray:
@@ -112,8 +112,8 @@ class LogisticRegression(Classifier):
         against = (slopes - slopes[:, :1])[:, 1:]
         against[0] += start[1:] - start[0]
         unscale = features.unscaled()
-        found = unscale @ against
-        self.intercept_, self.coef_ = found[0], found[1:].T
+        coefficients = unscale @ against
+        self.intercept_, self.coef_ = coefficients[0], coefficients[1:].T
         self.coef_names_ = features.labels
         if covariance is None:
             return
@@ -130,5 +130,5 @@ class LogisticRegression(Classifier):
     def _chances(self, table: pa.Table) -> FloatArray:
         scores = self._features.design(table) @ self._slopes + self._start
         scores -= scores.max(axis=1, keepdims=True)
-        found = np.exp(scores)
-        return np.asarray(found / found.sum(axis=1, keepdims=True))
+        chances = np.exp(scores)
+        return np.asarray(chances / chances.sum(axis=1, keepdims=True))

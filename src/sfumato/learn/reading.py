@@ -90,7 +90,7 @@ def _read_drawn(release: Any, column: str) -> Read:
         copies = np.array(release.scales)[kept.column("part").to_numpy()]
     seen = Seen(
         column,
-        tuple(domain[place] for place in order),
+        tuple(domain[value] for value in order),
         prior,
         shown,
         chances,
@@ -118,16 +118,16 @@ def _read_listed(release: Any, column: str) -> Read:
     listed = listed.toarray()
     first = np.array(release.first_buckets)
     block = np.searchsorted(first, np.flatnonzero(chosen), side="right") - 1
-    weights, told = _listed_weights(listed, block)
-    held = listed.sum(axis=0)
+    weights, least_share = _listed_weights(listed, block)
+    totals = listed.sum(axis=0)
     seen = Seen(
         column,
-        tuple(domain[place] for place in order),
-        np.maximum(held, 1e-3) / np.maximum(held, 1e-3).sum(),
+        tuple(domain[value] for value in order),
+        np.maximum(totals, 1e-3) / np.maximum(totals, 1e-3).sum(),
         dealt.bucket,
         _placed(listed, block),
         weights,
-        told,
+        least_share,
         dealt.bucket,
         dealt,
         listed,
@@ -139,24 +139,24 @@ def _read_listed(release: Any, column: str) -> Read:
 
 def _placed(listed: FloatArray, block: IntArray) -> FloatArray:
     """Pr(bucket | value, block): who has a value is in a bucket as often as it lists it."""
-    held = np.zeros((int(block.max(initial=0)) + 1, listed.shape[1]))
-    np.add.at(held, block, listed)
-    return np.asarray(listed / np.maximum(held, 1.0)[block])
+    totals = np.zeros((int(block.max(initial=0)) + 1, listed.shape[1]))
+    np.add.at(totals, block, listed)
+    return np.asarray(listed / np.maximum(totals, 1.0)[block])
 
 
 def _listed_weights(listed: FloatArray, block: IntArray) -> tuple[FloatArray, float]:
     """Unbiased weights by bucket, from the buckets of its block; and how well they are told."""
-    weights, told = np.empty_like(listed), 1.0
+    weights, least_share = np.empty_like(listed), 1.0
     for number in np.unique(block):
         inside = np.flatnonzero(block == number)
-        held = listed[inside].sum(axis=0)
-        there = np.flatnonzero(held)  # a value that nobody in the block has counts nothing
-        own = listed[np.ix_(inside, there)] / held[there]
-        found, least = unbiased_weights(own, held[there] / held.sum())
+        totals = listed[inside].sum(axis=0)
+        there = np.flatnonzero(totals)  # a value that nobody in the block has counts nothing
+        shares = listed[np.ix_(inside, there)] / totals[there]
+        unbiased, least = unbiased_weights(shares, totals[there] / totals.sum())
         weights[inside] = 0.0
-        weights[np.ix_(inside, there)] = found
-        told = min(told, least)
-    return weights, told
+        weights[np.ix_(inside, there)] = unbiased
+        least_share = min(least_share, least)
+    return weights, least_share
 
 
 READERS: dict[type[Release], Callable[[Any, str], Read]] = {
@@ -167,10 +167,10 @@ READERS: dict[type[Release], Callable[[Any, str], Read]] = {
 
 def coded_target(name: str, values: pa.ChunkedArray) -> Seen:
     """A column of classes that is seen as it is."""
-    found = values.combine_chunks()
-    if pa.types.is_dictionary(found.type):
-        found = found.cast(found.type.value_type)
-    coded = found.dictionary_encode(null_encoding="encode")
+    target = values.combine_chunks()
+    if pa.types.is_dictionary(target.type):
+        target = target.cast(target.type.value_type)
+    coded = target.dictionary_encode(null_encoding="encode")
     domain = coded.dictionary.to_pylist()
     if len(domain) > MOST_CLASSES:
         raise UsageError(
@@ -182,4 +182,4 @@ def coded_target(name: str, values: pa.ChunkedArray) -> Seen:
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
     codes = rank[np.asarray(coded.indices.to_numpy(zero_copy_only=False), np.int64)]
-    return truly_seen(name, tuple(domain[place] for place in order), codes)
+    return truly_seen(name, tuple(domain[value] for value in order), codes)

@@ -38,20 +38,20 @@ def scatter(
         copies = np.ones(records) if seen is None or seen.copies is None else seen.copies
         whole: FloatArray | float = 0.0
         for piece in pieces:
-            found = scores(piece)
-            whole = whole + (found * copies[piece, None]).T @ found
+            piece_scores = scores(piece)
+            whole = whole + (piece_scores * copies[piece, None]).T @ piece_scores
         return np.asarray(whole)
     by_unit: FloatArray | None = None
     for piece in pieces:
-        found = scores(piece)
+        piece_scores = scores(piece)
         if by_unit is None:
-            by_unit = np.zeros((seen.units, found.shape[1]))
-        np.add.at(by_unit, seen.unit[piece], found)
+            by_unit = np.zeros((seen.units, piece_scores.shape[1]))
+        np.add.at(by_unit, seen.unit[piece], piece_scores)
     assert by_unit is not None
     listed = np.asarray(seen.listed)
     if followed is None:
-        found, *_ = np.linalg.lstsq(listed, by_unit, rcond=None)
-        return _listed_scatter(by_unit, listed, np.zeros(seen.units, np.int64), found[None])
+        piece_scores, *_ = np.linalg.lstsq(listed, by_unit, rcond=None)
+        return _listed_scatter(by_unit, listed, np.zeros(seen.units, np.int64), piece_scores[None])
     return _listed_scatter(by_unit, listed, seen.blocks, followed)
 
 
@@ -62,16 +62,16 @@ def _listed_scatter(
 
     `followed` has by (block, value) what follows from one more of the value in a list.
     """
-    held = np.zeros(followed.shape[:2])
-    np.add.at(held, block, listed)
-    mean = np.tensordot(held, followed, 2) / max(held.sum(), 1.0)
-    found = np.zeros((scores.shape[1], scores.shape[1]))
-    for number, own in enumerate(followed):
+    chances = np.zeros(followed.shape[:2])
+    np.add.at(chances, block, listed)
+    mean = np.tensordot(chances, followed, 2) / max(chances.sum(), 1.0)
+    meat = np.zeros((scores.shape[1], scores.shape[1]))
+    for number, followers in enumerate(followed):
         inside = block == number
-        rest = scores[inside] - listed[inside] @ own
-        around = own - mean
-        found += rest.T @ rest + (around * held[number][:, None]).T @ around
-    return found
+        rest = scores[inside] - listed[inside] @ followers
+        around = followers - mean
+        meat += rest.T @ rest + (around * chances[number][:, None]).T @ around
+    return meat
 
 
 def softmax_scores(design: Any, chances: FloatArray, block: IntArray) -> FloatArray:
@@ -83,16 +83,16 @@ def softmax_scores(design: Any, chances: FloatArray, block: IntArray) -> FloatAr
     from scipy.sparse import csr_array
 
     classes = chances.shape[1]
-    found = np.zeros((int(block.max(initial=-1)) + 1, classes, design.shape[1], classes - 1))
-    for number, own in enumerate(found):
+    block_scores = np.zeros((int(block.max(initial=-1)) + 1, classes, design.shape[1], classes - 1))
+    for number, of_block in enumerate(block_scores):
         inside = np.flatnonzero(block == number)
         rows, chance = csr_array(design[inside]), chances[inside]
-        for value, score in enumerate(own):
+        for value, score in enumerate(of_block):
             score -= rows.T @ (chance[:, [value]] * chance[:, 1:])
             if value:
                 score[:, value - 1] += rows.T @ chance[:, value]
             score /= max(float(chance[:, value].sum()), _LEAST)
-    return found.reshape(*found.shape[:2], -1)
+    return block_scores.reshape(*block_scores.shape[:2], -1)
 
 
 def softmax_curvature(
@@ -103,7 +103,7 @@ def softmax_curvature(
     By (feature, class), feature by feature; `latent` says that what is given is uncertain itself.
     """
     features, classes = design.shape[1], chances.shape[1] - 1
-    found = np.empty((features, classes, features, classes))
+    hessian = np.empty((features, classes, features, classes))
     for one in range(classes):
         for other in range(one + 1):
             same = float(one == other)
@@ -111,19 +111,19 @@ def softmax_curvature(
             if latent:
                 weight = weight - given[:, one + 1] * (same - given[:, other + 1])
             block = (design.T @ design.multiply(weight[:, None])).toarray()
-            found[:, one, :, other] = block
-            found[:, other, :, one] = block.T
-    return found.reshape(features * classes, features * classes)
+            hessian[:, one, :, other] = block
+            hessian[:, other, :, one] = block.T
+    return hessian.reshape(features * classes, features * classes)
 
 
 def curvature(score: Callable[[FloatArray], FloatArray], at: FloatArray) -> FloatArray:
     """H by differences: how the score of all records falls with every number."""
-    found = np.empty((len(at), len(at)))
-    for place in range(len(at)):
+    hessian = np.empty((len(at), len(at)))
+    for index in range(len(at)):
         step = np.zeros(len(at))
-        step[place] = _STEP
-        found[place] = (score(at - step) - score(at + step)) / (2 * _STEP)
-    return np.asarray((found + found.T) / 2)
+        step[index] = _STEP
+        hessian[index] = (score(at - step) - score(at + step)) / (2 * _STEP)
+    return np.asarray((hessian + hessian.T) / 2)
 
 
 def sandwich(bread: FloatArray, filling: FloatArray) -> FloatArray:

@@ -47,10 +47,10 @@ def _spectrum(
     """(g − p)/√p, and the eigenvalues and vectors of M in these units, in which it is symmetric
     and its eigenvalues lie between 0 and 1."""
     joint = likelihood * prior
-    given = joint / np.maximum(joint.sum(axis=1, keepdims=True), _LEAST)
-    scaled = (likelihood.T @ given) * root[:, None] / root
+    conditional = joint / np.maximum(joint.sum(axis=1, keepdims=True), _LEAST)
+    scaled = (likelihood.T @ conditional) * root[:, None] / root
     eigenvalues, vectors = np.linalg.eigh((scaled + scaled.T) / 2)
-    return (given - prior) / root, eigenvalues, vectors
+    return (conditional - prior) / root, eigenvalues, vectors
 
 
 @dataclass(frozen=True, eq=False)

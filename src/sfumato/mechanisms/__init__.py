@@ -75,7 +75,9 @@ def mechanisms_for(guarantee: Guarantee) -> list[Mechanism]:
     able = [cls for cls in MECHANISMS.values() if isinstance(guarantee, cls.guarantees)]
     offered = [mechanism for cls in able for mechanism in cls.candidates()]
     kept = [mechanism for mechanism in offered if mechanism.keeps(guarantee)]
-    return [each for each in kept if each.promised(guarantee).against().strength >= least]
+    return [
+        mechanism for mechanism in kept if mechanism.promised(guarantee).against().strength >= least
+    ]
 
 
 def mechanisms_on_request(guarantee: Guarantee) -> list[Mechanism]:
@@ -83,7 +85,7 @@ def mechanisms_on_request(guarantee: Guarantee) -> list[Mechanism]:
     offered = {mechanism.name for mechanism in mechanisms_for(guarantee)}
     able = [cls for cls in MECHANISMS.values() if isinstance(guarantee, cls.guarantees)]
     others = [cls for cls in able if cls.name not in offered]
-    return [each for cls in others for each in cls.candidates() or [cls()]]
+    return [candidate for cls in others for candidate in cls.candidates() or [cls()]]
 
 
 __all__ = [

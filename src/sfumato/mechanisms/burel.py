@@ -104,9 +104,9 @@ class BurelPlan(TablePlan):
     ) -> list[IntArray]:
         """The people of each class; `curve` are all of them along a Hilbert curve, `run` the run
         of everybody's value."""
-        held = Held(codes, self.ceilings)
+        ceilings_held = Held(codes, self.ceilings)
         ways = (by_runs(run), together)
-        return Halving(axes, held, along_columns(axes, curve), ways).classes(curve)
+        return Halving(axes, ceilings_held, along_columns(axes, curve), ways).classes(curve)
 
     def public(self) -> dict[str, Any]:
         return {"matches": ceil(1 / max(self.ceilings))}

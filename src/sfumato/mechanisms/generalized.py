@@ -131,8 +131,8 @@ def _cover_of(axis: Axis, matches: Sequence[IntArray]) -> tuple[Shown, int]:
         for piece in pieces:
             code = axis.codes[piece]
             node = axis.single(code[:, 0])
-            for place in range(1, code.shape[1]):
-                node = axis.join(node, code[:, place])
+            for index in range(1, code.shape[1]):
+                node = axis.join(node, code[:, index])
             nodes.append(node)
         return tree_cover(axis, np.concatenate(nodes))
     counts, values = [], []

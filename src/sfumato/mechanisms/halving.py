@@ -35,8 +35,8 @@ class ClassLimits:
     """
 
     def __init__(self, ceilings: Sequence[Fraction]) -> None:
-        self._whole = math.lcm(*(each.denominator for each in ceilings))
-        limits = [each.numerator * (self._whole // each.denominator) for each in ceilings]
+        self._whole = math.lcm(*(ceiling.denominator for ceiling in ceilings))
+        limits = [ceiling.numerator * (self._whole // ceiling.denominator) for ceiling in ceilings]
         # numbers that could leave 64 bits with 2³¹ people are kept as Python's own
         kind: Any = np.int64 if max(limits, default=0) < 1 << 31 > self._whole else object
         self._limits = np.array(limits, kind)
@@ -44,8 +44,8 @@ class ClassLimits:
     def kept(self, counts: IntArray) -> bool:
         """Whether a class with these counts keeps them, and has anybody."""
         size = int(counts.sum())
-        own: npt.NDArray[Any] = counts.astype(self._limits.dtype)
-        return size > 0 and bool((own * self._whole <= self._limits * size).all())
+        typed: npt.NDArray[Any] = counts.astype(self._limits.dtype)
+        return size > 0 and bool((typed * self._whole <= self._limits * size).all())
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ class Halving:
         for places in self._places:
             for way in self._ways:
                 tried = way(records, places[records])
-                halves = next((each for each in tried if all(map(self._held.kept, each))), None)
+                halves = next((split for split in tried if all(map(self._held.kept, split))), None)
                 if halves is None:
                     continue
                 cost = sum(len(half) * self._cost(half) for half in halves)
@@ -150,6 +150,6 @@ def along_columns(axes: Sequence[Axis], curve: IntArray) -> list[IntArray]:
 
 def ranked(order: IntArray) -> IntArray:
     """The place of every record in an order of all."""
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    return place
+    position = np.empty(len(order), np.int64)
+    position[order] = np.arange(len(order))
+    return position

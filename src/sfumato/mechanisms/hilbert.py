@@ -22,9 +22,9 @@ def hilbert_order(axes: Sequence[Axis], records: IntArray) -> IntArray:
     columns = []
     for axis in axes:
         codes = axis.codes[records]
-        place = axis.positions[codes] if isinstance(axis, NumericAxis) else codes
+        position = axis.positions[codes] if isinstance(axis, NumericAxis) else codes
         top = int(axis.positions[-1]) if isinstance(axis, NumericAxis) else axis.values - 1
-        columns.append((place * ((1 << BITS) - 1) // max(top, 1)).astype(np.int64))
+        columns.append((position * ((1 << BITS) - 1) // max(top, 1)).astype(np.int64))
     transposed = _to_transposed(np.stack(columns))
     # the curve's index read bit by bit, the highest bits of all columns first
     words = [

@@ -71,9 +71,9 @@ class BucketParts:
     @cached_property
     def by_block(self) -> IntArray:
         """Counts by (block, value)."""
-        found = np.zeros((int(self.blocks.max(initial=-1)) + 1, self.values), np.int64)
-        np.add.at(found, self.blocks, self.counts)
-        return found
+        totals = np.zeros((int(self.blocks.max(initial=-1)) + 1, self.values), np.int64)
+        np.add.at(totals, self.blocks, self.counts)
+        return totals
 
     def bucket_sizes(self) -> IntArray:
         return np.repeat(self.sizes, self.buckets)
@@ -155,14 +155,14 @@ class Mixed:
     def lines(self) -> tuple[SmallArray, SmallArray]:
         """A random order of values per piece, rare ones first and absent ones last, and their
         edges: neighbours in the line go to different buckets, so rare values do not meet."""
-        held = self.held
-        words = self.draws.words("lines", Positions(0, held.size)).reshape(held.shape).copy()
+        counts = self.held
+        words = self.draws.words("lines", Positions(0, counts.size)).reshape(counts.shape).copy()
         words >>= np.uint64(2)
         words[~self._rare[self.part]] |= np.uint64(1 << 62)
-        words[held == 0] |= np.uint64(1 << 63)
+        words[counts == 0] |= np.uint64(1 << 63)
         order = np.argsort(words, axis=1).astype(np.int32)
-        edges = np.zeros((len(held), held.shape[1] + 1), np.int32)
-        np.cumsum(np.take_along_axis(held, order, axis=1), axis=1, out=edges[:, 1:])
+        edges = np.zeros((len(counts), counts.shape[1] + 1), np.int32)
+        np.cumsum(np.take_along_axis(counts, order, axis=1), axis=1, out=edges[:, 1:])
         return order, edges
 
     def __getstate__(self) -> dict[str, Any]:
@@ -191,9 +191,9 @@ class Mixed:
         second = np.zeros_like(parts.counts)
         mixed = np.flatnonzero(larger)
         if len(mixed):
-            own = draws.child("classes")
-            order = np.argsort(_words(own, (len(mixed), parts.values)), axis=1)
-            start = own.below("start", Positions(0, len(mixed)), parts.buckets[mixed])
+            stream = draws.child("classes")
+            order = np.argsort(_words(stream, (len(mixed), parts.values)), axis=1)
+            start = stream.below("start", Positions(0, len(mixed)), parts.buckets[mixed])
             bound = int(parts.counts.sum(axis=1).max()) * int(parts.buckets.max())
             kind: type = np.int64 if bound < 1 << 62 else object  # Python integers beyond 64 bits
             share: npt.NDArray[Any] = ((least + 1) * larger)[mixed].astype(kind)[:, None]
@@ -206,8 +206,8 @@ class Mixed:
         many = np.stack([self._many - larger, larger], axis=1).reshape(-1)
         rare = np.repeat(self._rare, 2, axis=0)[many > 0]
         nodes, many = nodes[many > 0], many[many > 0]
-        each, rest = np.divmod(nodes, many[:, None])
-        return np.repeat(each, many, axis=0) + _spread(rest, many, rare, draws.child("surplus"))
+        evenly, rest = np.divmod(nodes, many[:, None])
+        return np.repeat(evenly, many, axis=0) + _spread(rest, many, rare, draws.child("surplus"))
 
     def _gathered(self, held: IntArray) -> IntArray:
         """The same margins with values that stand in a piece at their limit or not at all.
@@ -260,9 +260,9 @@ class Mixed:
         ends = np.searchsorted(self.parts.blocks[self.part], np.unique(self.parts.blocks), "right")
         low = 0
         for high in ends.tolist():
-            held = self.held[low:high].T
-            value, piece = np.nonzero(held)
-            some, begin = held[value, piece].astype(np.int64), begins[low + piece, value]
+            counts = self.held[low:high].T
+            value, piece = np.nonzero(counts)
+            some, begin = counts[value, piece].astype(np.int64), begins[low + piece, value]
             upto = np.cumsum(some)
             cuts = np.searchsorted(upto, np.arange(0, int(upto[-1]) + _AT_ONCE, _AT_ONCE))
             for start, stop in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
@@ -274,11 +274,11 @@ class Mixed:
 
     def slot_buckets(self) -> SmallArray:
         """The bucket of every slot, by block, value and slot: four bytes a record."""
-        found, at = np.empty(int(self.parts.counts.sum()), np.int32), 0
-        for piece, place in self.slot_places():
-            found[at : at + len(piece)] = self.first[piece] + place % self.widths[piece]
+        bucket_of_slot, at = np.empty(int(self.parts.counts.sum()), np.int32), 0
+        for piece, position in self.slot_places():
+            bucket_of_slot[at : at + len(piece)] = self.first[piece] + position % self.widths[piece]
             at += len(piece)
-        return found
+        return bucket_of_slot
 
     @cached_property
     def _slot_places(self) -> SmallArray:
@@ -296,13 +296,15 @@ class Mixed:
         """Of one block: the value `steps` (in [0, size)) places on in the record's own bucket,
         going round. 0 is the record itself; a uniform step is a uniform member."""
         first = np.cumsum(self.parts.by_block[0]) - self.parts.by_block[0]
-        place = self._slot_places.take(first.take(values) + slots).astype(np.int64)
+        position = self._slot_places.take(first.take(values) + slots).astype(np.int64)
         ends = np.cumsum(self.lengths)
-        piece = np.searchsorted(ends, place, side="right")
+        piece = np.searchsorted(ends, position, side="right")
         # the places of a bucket are as far apart as its piece is wide
-        place += steps * self.widths.take(piece)
-        np.subtract(place, self.lengths.take(piece), out=place, where=place >= ends.take(piece))
-        return np.asarray(self._values.take(place), np.int64)
+        position += steps * self.widths.take(piece)
+        np.subtract(
+            position, self.lengths.take(piece), out=position, where=position >= ends.take(piece)
+        )
+        return np.asarray(self._values.take(position), np.int64)
 
     def numbers(self, values: IntArray, slots: IntArray) -> IntArray:
         """Of one block: the bucket of every (value, slot)."""
@@ -324,10 +326,10 @@ class Mixed:
             )
             lengths, widths = self.lengths[low:high], self.widths[low:high]
             start = np.repeat(np.cumsum(lengths) - lengths, lengths)
-            place = np.arange(len(values)) - start
+            position = np.arange(len(values)) - start
             width = np.repeat(widths, lengths)
             size = np.repeat(self.parts.sizes[self.part[low:high]], lengths)
-            inside, row = place % width, place // width
+            inside, row = position % width, position // width
             stands = np.empty(len(values), np.int64)
             stands[start + inside * size + row] = values
             bucket = np.repeat(
@@ -368,11 +370,11 @@ class Mixed:
         if size <= self.parts.values:  # look at every place of a bucket, or at every value
             ends = (edges[:, 1:] + np.arange(len(edges))[:, None] * size * width).reshape(-1)
             places = (begin + piece * size * width)[:, None] + np.arange(size) * width
-            found = np.searchsorted(ends, places, side="right")
-            found -= (piece * self.parts.values)[:, None]
-            new = np.diff(found, axis=1, prepend=-1) != 0
+            codes = np.searchsorted(ends, places, side="right")
+            codes -= (piece * self.parts.values)[:, None]
+            new = np.diff(codes, axis=1, prepend=-1) != 0
             run, at = np.nonzero(new)
-            entry, counts = found[run, at], np.diff(np.append(np.flatnonzero(new), new.size))
+            entry, counts = codes[run, at], np.diff(np.append(np.flatnonzero(new), new.size))
         else:
             held = np.diff(-((begin[:, None] - edges[piece]) // width), axis=1)
             run, entry = np.nonzero(held)
@@ -382,11 +384,11 @@ class Mixed:
 
     def check(self) -> None:
         """Verify every piece and every bucket exactly; O(pieces · values + records)."""
-        held, parts = self.held.astype(np.int64), self.parts
+        counts, parts = self.held.astype(np.int64), self.parts
         dealt = np.zeros_like(parts.counts)
-        np.add.at(dealt, self.part, held)
+        np.add.at(dealt, self.part, counts)
         assert np.array_equal(dealt, parts.counts), "a value is not assigned whole"
-        assert np.array_equal(held.sum(axis=1), self.lengths), "a piece is not full"
+        assert np.array_equal(counts.sum(axis=1), self.lengths), "a piece is not full"
         buckets = np.add.reduceat(self.widths, np.cumsum(self._many) - self._many)
         assert np.array_equal(buckets, parts.buckets), "a part is not cut whole"
         limits = self.limits[self.part]
@@ -396,8 +398,8 @@ class Mixed:
         high = np.where(
             free, limits * self.widths[:, None], -(-share // parts.buckets[self.part][:, None])
         )
-        assert bool((held >= low).all()), "a piece is below its share"
-        assert bool((held <= high).all()), "a piece is above its share"
+        assert bool((counts >= low).all()), "a piece is below its share"
+        assert bool((counts <= high).all()), "a piece is above its share"
         for bucket, value, count in self.listed():
             owner = np.searchsorted(parts.first, bucket, side="right") - 1
             assert bool((count <= self.limits[owner, value]).all()), "a bucket is above its limit"
@@ -417,9 +419,9 @@ def _rounded(
     """Systematic rounding of counts·part/whole by row, counts in a random `order`, from `start`."""
     upto = np.cumsum(counts, axis=1) * part + start[:, None]
     edges = np.concatenate([start[:, None].astype(upto.dtype), upto], axis=1) // whole[:, None]
-    found = np.empty(order.shape, np.int64)
-    np.put_along_axis(found, order, np.diff(edges, axis=1).astype(np.int64), axis=1)
-    return found
+    rounded = np.empty(order.shape, np.int64)
+    np.put_along_axis(rounded, order, np.diff(edges, axis=1).astype(np.int64), axis=1)
+    return rounded
 
 
 def _spread(rest: IntArray, many: IntArray, rare: BoolArray, draws: Draws) -> IntArray:

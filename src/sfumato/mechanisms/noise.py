@@ -43,7 +43,9 @@ class NoisePlan(PerturbedPlan):
         for column, operator in self.operators.items():
             numbers = _numbers(column, self.histograms[column].values)
             uniform = Uniform.for_amplification(operator.values, operator.amplification())
-            errors = (_error_of_mean(each.matrix(), numbers) for each in (operator, uniform))
+            errors = (
+                _error_of_mean(compared.matrix(), numbers) for compared in (operator, uniform)
+            )
             rows.append((column, PEOPLE, *errors))
         averages = PlanTable(
             "Averages",
@@ -105,11 +107,11 @@ class CalibratedNoise(PerturbingMechanism):
         evenly = Uniform.for_amplification(len(numbers), limit).matrix()
         share = float(self.uniform)
         widths = WIDTHS if self.width is None else (self.width,)
-        found = [
+        matrices = [
             share * evenly + (1 - share) * _near(distances / float(width), gamma)
             for width in widths
         ]
-        return min(found, key=lambda matrix: _error_of_mean(matrix, numbers))
+        return min(matrices, key=lambda matrix: _error_of_mean(matrix, numbers))
 
 
 def _near(distances: FloatArray, gamma: float) -> FloatArray:
@@ -143,11 +145,11 @@ def _error_of_mean(matrix: FloatArray, numbers: FloatArray) -> float:
 
     With u = P⁻¹v, a record that shows y counts u_y; infinite where the matrix hides v.
     """
-    known = np.nan_to_num(numbers, nan=float(np.nanmean(numbers)))
+    filled = np.nan_to_num(numbers, nan=float(np.nanmean(numbers)))
     if np.linalg.cond(matrix) > 1e9:
         return math.inf
-    worth = np.linalg.solve(matrix, known)
-    variance = float((matrix.mean(axis=0) @ worth**2) - (known**2).mean())
+    worth = np.linalg.solve(matrix, filled)
+    variance = float((matrix.mean(axis=0) @ worth**2) - (filled**2).mean())
     return math.sqrt(max(variance, 0.0) / PEOPLE)
 
 

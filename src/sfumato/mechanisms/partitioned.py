@@ -257,9 +257,9 @@ class Cutting:
 
     def filled(self, histogram: Histogram, inside: str, bound: float) -> SubTables:
         parts, limits = [], list[Fraction | None]()
-        found = self.counts.best_operators(inside)
-        for own, (operator, allowed) in zip(self.codes, found, strict=True):
-            parts.append(SubTable(tuple(own.tolist()), operator))
+        operators = self.counts.best_operators(inside)
+        for code, (operator, allowed) in zip(self.codes, operators, strict=True):
+            parts.append(SubTable(tuple(code.tolist()), operator))
             limits += allowed
         whole = Parts(len(histogram.values), tuple(parts))
         coupled = self.counts.symbols is not None
@@ -275,8 +275,8 @@ def cut_table(
     is known only when their operators are.
     """
     cuts, bound = _cuts(histogram, guarantee, tuple(apart))
-    made = [cut.filled(histogram, inside, bound) for cut in cuts]
-    return made[0] if len(made) == 1 else min(made, key=SubTables.total_variance)
+    filled = [cut.filled(histogram, inside, bound) for cut in cuts]
+    return filled[0] if len(filled) == 1 else min(filled, key=SubTables.total_variance)
 
 
 def _cuts(
@@ -309,9 +309,9 @@ def _cuts(
         quotas = np.array([groups[list(part)].sum(axis=0) for part in parts], np.int64)
         symbols = int(np.count_nonzero(quotas)) if coupled else None
         codes = [np.flatnonzero(quota) for quota in quotas]
-        held = [quota[own] for quota, own in zip(quotas, codes, strict=True)]
-        covered = [protected[own] for own in codes]
-        return Cutting(quotas, codes, CutCounts(held, covered, guarantee.rho2, symbols))
+        counts = [quota[code] for quota, code in zip(quotas, codes, strict=True)]
+        covered = [protected[code] for code in codes]
+        return Cutting(quotas, codes, CutCounts(counts, covered, guarantee.rho2, symbols))
 
     thesis = merged(coupled=False)
     if guarantee.reader != SHARES_READER:

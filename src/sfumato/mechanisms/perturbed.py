@@ -71,13 +71,15 @@ class PerturbedPlan(RecordPlan):
     @cached_property
     def _fingerprints(self) -> dict[str, str]:
         """Operator and domain of every column, as one short text."""
-        found = {}
+        fingerprints = {}
         for column, operator in self.operators.items():
-            known = self.histograms.get(column)
-            values = [] if known is None else [value_to_json(value) for value in known.values]
+            histogram = self.histograms.get(column)
+            values = (
+                [] if histogram is None else [value_to_json(value) for value in histogram.values]
+            )
             text = json.dumps([operator.to_json(), values], sort_keys=True)
-            found[column] = hashlib.sha256(text.encode()).hexdigest()
-        return found
+            fingerprints[column] = hashlib.sha256(text.encode()).hexdigest()
+        return fingerprints
 
     @property
     def narrower(self) -> str:
@@ -102,10 +104,10 @@ class PerturbedPlan(RecordPlan):
         """For shares that follow from the promise, where it says any: the choice is published."""
         errors = []
         for column, operator in self.operators.items():
-            known = self.histograms.get(column)
-            if known is None or not isinstance(guarantee, OddsGuarantee):
+            histogram = self.histograms.get(column)
+            if histogram is None or not isinstance(guarantee, OddsGuarantee):
                 return self.predicted_error()
-            shares = guarantee.planning_shares(column, known.values)
+            shares = guarantee.planning_shares(column, histogram.values)
             if shares is None:
                 return self.predicted_error()
             counts = np.array([float(share * self.rows) for share in shares])

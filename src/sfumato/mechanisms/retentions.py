@@ -50,8 +50,8 @@ def retentions(gammas: FloatArray, top: TopRetention) -> FloatArray:
     >>> retentions(np.array([15, 15, 6.6, 4.5, 39 / 11]), TopRetention(0, 0.5277)).round(2).tolist()
     [0.53, 0.53, 0.53, 0.28, 0.17]
     """
-    others, own = _bounds(gammas, top.value, top.retention)
-    p = np.minimum(np.minimum(others, own), top.retention)
+    others, own_bound = _bounds(gammas, top.value, top.retention)
+    p = np.minimum(np.minimum(others, own_bound), top.retention)
     p[top.value] = top.retention
     return np.asarray(p)
 
@@ -66,8 +66,8 @@ def common_retentions(gammas: FloatArray, tops: FloatArray) -> FloatArray:
     with np.errstate(invalid="ignore"):  # a value without a limit is not limited by t = 1 either
         others = (gammas * (1 - t) - 1) / rest
     others[:, np.isinf(gammas)] = np.inf
-    own = 1 - (1 + (len(gammas) - 1) * t) / gammas[k]
-    p = np.minimum(np.minimum(others, own), t)
+    own_bound = 1 - (1 + (len(gammas) - 1) * t) / gammas[k]
+    p = np.minimum(np.minimum(others, own_bound), t)
     p[:, k] = tops
     return np.asarray(p)
 
@@ -79,8 +79,8 @@ def _bounds(gammas: FloatArray, k: int, t: float) -> tuple[FloatArray, float]:
         if t < 1
         else np.where(np.isinf(gammas), np.inf, -1.0 / max(m - 1, 1))
     )
-    own = 1 - (1 + (m - 1) * t) / gammas[k]
-    return others, float(own)
+    own_bound = 1 - (1 + (m - 1) * t) / gammas[k]
+    return others, float(own_bound)
 
 
 def best_top(gammas: FloatArray, weights: FloatArray, p_min: float) -> TopRetention:
@@ -137,10 +137,10 @@ def _may_stand_alone(gammas: FloatArray, weights: FloatArray, crossing: FloatArr
     first = np.searchsorted(ordered, ordered, side="left")
     last = np.searchsorted(ordered, ordered, side="right")
     with np.errstate(invalid="ignore"):
-        own = (m - 1) / ordered
+        own_bound = (m - 1) / ordered
         # smaller γ: u binds; larger: v_k binds; equal ones lose the steeper of the two
-        loss = lower_mass[first] / (m - 1) + (mass[-1] - mass[last]) * own
-        loss += (mass[last] - mass[first] - w) * np.maximum(own, ordered / (m - 1))
+        loss = lower_mass[first] / (m - 1) + (mass[-1] - mass[last]) * own_bound
+        loss += (mass[last] - mass[first] - w) * np.maximum(own_bound, ordered / (m - 1))
     rising = np.isfinite(ordered) & (w > loss)
     return [int(k) for k in order[rising]]
 
@@ -150,17 +150,19 @@ def _alone(
 ) -> TopRetention | None:
     m = len(gammas)
     others = np.delete(gammas, k)
-    smallest, own = float(others.min()), float(gammas[k])
+    smallest, own_limit = float(others.min()), float(gammas[k])
     low = float(crossing[k])
     high = min(
         1.0 if np.isinf(smallest) else 1 - (1 + (m - 1) * p_min) / smallest,
-        (own * (1 - p_min) - 1) / (m - 1),
+        (own_limit * (1 - p_min) - 1) / (m - 1),
     )
     if high <= low:
         return None
     bounded = others[np.isfinite(others)]
     with np.errstate(divide="ignore", invalid="ignore"):
-        meet = (1 - 1 / own - (bounded - 1) / (m - 1)) / ((m - 1) / own - bounded / (m - 1))
+        meet = (1 - 1 / own_limit - (bounded - 1) / (m - 1)) / (
+            (m - 1) / own_limit - bounded / (m - 1)
+        )
     inside = meet[(meet > low) & (meet < high)]
     candidates = np.unique(np.concatenate([[low], inside, [high]]))
     best = concave_argmax(
@@ -214,11 +216,11 @@ def drawable(
 
 
 def _exact(gammas: Sequence[Fraction | None], k: int, t: int) -> list[int]:
-    m, own = len(gammas), gammas[k]
+    m, own_limit = len(gammas), gammas[k]
     cap = t
-    if own is not None:  # v_k(t) = 1 − (1+(m−1)t)/γ_k
-        room = own.numerator * DYADIC - own.denominator * (DYADIC + (m - 1) * t)
-        cap = min(cap, room // own.numerator)
+    if own_limit is not None:  # v_k(t) = 1 − (1+(m−1)t)/γ_k
+        room = own_limit.numerator * DYADIC - own_limit.denominator * (DYADIC + (m - 1) * t)
+        cap = min(cap, room // own_limit.numerator)
     kept = []
     for i, gamma in enumerate(gammas):
         if i == k:

@@ -73,8 +73,8 @@ def ring_of(codes: Sequence[int], number: int) -> list[int]:
 def _along(codes: Sequence[int], number: int) -> list[int] | None:
     size = len(codes)
     waiting: dict[int, list[int]] = {}
-    for place in range(size - 1, -1, -1):
-        waiting.setdefault(codes[place], []).append(place)
+    for index in range(size - 1, -1, -1):
+        waiting.setdefault(codes[index], []).append(index)
     first: dict[int, int] = {}
     last: dict[int, int] = {}
     ring: list[int] = []
@@ -112,7 +112,7 @@ def grid_ring(codes: Sequence[int], number: int) -> list[int]:
     rows = len(codes) // number
     counts = np.bincount(np.asarray(codes))
     order = sorted(range(len(codes)), key=lambda place: (-counts[codes[place]], codes[place]))
-    return [place for row in range(rows) for place in order[row::rows]]
+    return [code for row in range(rows) for code in order[row::rows]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,12 +131,12 @@ class RingPlan(TablePlan):
         shifts = draws.below("ring shift", Positions(0, len(partitions)), self.number)
         matches, source = [], []
         window = np.arange(self.number)
-        for place, (part, shift) in enumerate(zip(partitions, shifts.tolist(), strict=True)):
+        for index, (part, shift) in enumerate(zip(partitions, shifts.tolist(), strict=True)):
             ring = part[np.array(self.arranged(codes[part].tolist()))]
             turns = np.arange(len(ring))
             matches.append(ring[(turns[:, None] + window) % len(ring)])
             source.append(ring[(turns + shift) % len(ring)])
-            progress("rings", place + 1, len(partitions))
+            progress("rings", index + 1, len(partitions))
         every = np.concatenate(matches)
         covers, units = covers_of(axes, [every])
         return Generalized(np.concatenate(source), covers, units, matches=[every])

@@ -44,22 +44,22 @@ class DecoyGroups:
         among them. None instead of a mask means that no record is spare.
         """
         slots = self.slots(values, ranks)
-        own = slots < self.grouped[values]
-        if own.all():
+        grouped = slots < self.grouped[values]
+        if grouped.all():
             return self.groups.mates(values, slots, chosen), None
         hosts, lost = values.copy(), self.grouped[values] == 0
         hosts[lost] = np.argmax(self.grouped)
-        slots = np.where(own, slots, slots % self.grouped[hosts])
+        slots = np.where(grouped, slots, slots % self.grouped[hosts])
         drawn = self.groups.mates(hosts, slots, chosen)
         np.copyto(drawn, values, where=lost & (chosen == 0))
-        return drawn, own
+        return drawn, grouped
 
     def group_numbers(self, values: IntArray, ranks: IntArray) -> IntArray:
         """The group of every record, −1 for spare ones."""
         slots = self.slots(values, ranks)
-        own = slots < self.grouped[values]
+        grouped = slots < self.grouped[values]
         numbers = np.full(len(values), -1, np.int64)
-        numbers[own] = self.groups.numbers(values[own], slots[own])
+        numbers[grouped] = self.groups.numbers(values[grouped], slots[grouped])
         return numbers
 
     def check(self) -> None:
@@ -97,17 +97,17 @@ class DecoyPlan(RecordPlan):
             purpose, address = f"decoy {name}", batch.addresses[name]
             halves = draws.words(purpose, address) >> np.uint64(32)
             chosen = draws.below_small(purpose, address, halves, column.size)
-            codes[name], own = column.draw(batch.codes[name], batch.ranks[name], chosen)
+            codes[name], is_kept = column.draw(batch.codes[name], batch.ranks[name], chosen)
             if number == 0:
-                keep = own
+                keep = is_kept
         return Published(codes, keep=keep)
 
     def trace(self, batch: Batch) -> Mapping[str, IntArray]:
         return {
-            f"{each.column} group": each.group_numbers(
-                batch.codes[each.column], batch.ranks[each.column]
+            f"{column.column} group": column.group_numbers(
+                batch.codes[column.column], batch.ranks[column.column]
             )
-            for each in self.columns
+            for column in self.columns
         }
 
     def public(self) -> dict[str, Any]:
@@ -121,11 +121,11 @@ class DecoyPlan(RecordPlan):
 
     def _common(self) -> dict[str, list[int]]:
         """Values that stand in nearly every group, by column."""
-        found = {}
+        common = {}
         for column in self.columns:
             share = column.counts * column.size / max(int(column.counts.sum()), 1)
-            found[column.column] = np.flatnonzero(share > NEAR).tolist()
-        return {column: codes for column, codes in found.items() if codes}
+            common[column.column] = np.flatnonzero(share > NEAR).tolist()
+        return {column: codes for column, codes in common.items() if codes}
 
     def predicted_error(self) -> float:
         operators = (Decoy(len(c.counts), c.size).observed(c.counts) for c in self.columns)
@@ -169,6 +169,6 @@ class DecoyValues(Mechanism):
         # eligibility survives: no count exceeds ⌊N/c⌋, the number of groups (errata S11)
         spare = draws.hypergeometric("spare", counts, int(counts.sum()) % size)
         grouped = counts - spare
-        made = Mixed.groups(grouped, size, draws)
+        groups = Mixed.groups(grouped, size, draws)
         permutation = draws.permutation("slots", counts)
-        return DecoyGroups(histogram.column, size, counts, grouped, made, permutation)
+        return DecoyGroups(histogram.column, size, counts, grouped, groups, permutation)

@@ -63,15 +63,15 @@ def association(
     (3.96, 1, 25.0)
     """
     block = np.zeros(len(counts), np.int64) if block is None else block
-    parts = [np.flatnonzero(block == each) for each in np.unique(block)]
+    parts = [np.flatnonzero(block == number) for number in np.unique(block)]
     sums = [_moments(one, other, counts, lines) for lines in parts]
     smallest = min((part.smallest for part in sums), default=0.0)
     if len(sums) == 1:
         (only,) = sums
         first, rank_one = _inverse(only.one)
         second, rank_other = _inverse(only.other)
-        found = np.einsum("ij,ia,jb,ab->", first, only.products, only.products, second)
-        return Association(float(found / only.factor), rank_one * rank_other, smallest)
+        products = np.einsum("ij,ia,jb,ab->", first, only.products, only.products, second)
+        return Association(float(products / only.factor), rank_one * rank_other, smallest)
     keys = one.scores.shape[1] * other.scores.shape[1]
     flat, covariance = np.zeros(keys), np.zeros((keys, keys))
     for part in sums:

@@ -34,20 +34,20 @@ class BlockLaw:
         table, values = self.table, inside.shape[1]
         share = inside.sum(axis=1) / table.rows
         free = np.maximum(share * (1 - share), 0.0)
-        hidden, told = self.matrices(free)
+        hidden, identified = self.matrices(free)
         away = inside - share[:, None] * table.counts
         pulled = self._moved.T @ away.reshape(-1)
         weights = csr_array(free[None, :])
         noise = (weights @ self._noise).toarray().reshape(values, values)
         if len(table.rows) == 1:  # made once
-            (known,), (vectors,), _ = table.one_block
-            known = free[0] * known
+            (variances,), (vectors,), _ = table.one_block
+            variances = free[0] * variances
         else:
-            known, vectors = np.linalg.eigh(told)
-            known = np.maximum(known, 0.0)
+            variances, vectors = np.linalg.eigh(identified)
+            variances = np.maximum(variances, 0.0)
         shown = (vectors.T @ pulled) ** 2 + (vectors * (noise @ vectors)).sum(axis=0)
-        spread = float(likeliest(known[None, :], np.sqrt(np.maximum(shown, 0.0))[None, :])[0])
-        left = (vectors * (spread / (1 + spread * known))) @ vectors.T
+        spread = float(likeliest(variances[None, :], np.sqrt(np.maximum(shown, 0.0))[None, :])[0])
+        left = (vectors * (spread / (1 + spread * variances))) @ vectors.T
         gain = np.eye(values) + hidden @ left
         return gain @ pulled - away.sum(axis=0), gain @ noise @ gain.T
 
@@ -65,8 +65,8 @@ class BlockLaw:
         from scipy.sparse import csr_array, diags_array
 
         blocks, values = self.table.listed.shape
-        held = self.table.listed.reshape(-1)
-        scale = np.divide(1.0, held, out=np.zeros_like(held), where=held > 0)
+        counts = self.table.listed.reshape(-1)
+        scale = np.divide(1.0, counts, out=np.zeros_like(counts), where=counts > 0)
         together = self.table.together.reshape((blocks * values, values))
         return csr_array(diags_array(scale) @ csr_array(together))
 
@@ -76,9 +76,9 @@ class BlockLaw:
         from scipy.sparse import csr_array, vstack
 
         blocks, values = self.table.listed.shape
-        found = []
+        noise = []
         for number in range(blocks):
             together = csr_array(self.table.together[[number]].reshape((values, values)))
             moved = self._moved[number * values : (number + 1) * values]
-            found.append(csr_array(together - together @ moved).reshape((1, values * values)))
-        return csr_array(vstack(found))
+            noise.append(csr_array(together - together @ moved).reshape((1, values * values)))
+        return csr_array(vstack(noise))

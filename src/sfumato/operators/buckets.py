@@ -55,9 +55,9 @@ class BucketKinds:
         >>> pair.together(2).tolist()
         [[1.5, 1.5], [1.5, 1.5]]
         """
-        held = self.held(values)
-        weights = self.times / held.sum(axis=1)
-        return met_often(held, weights)
+        counts = self.held(values)
+        weights = self.times / counts.sum(axis=1)
+        return met_often(counts, weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,8 +111,8 @@ class BucketOperator:
 
     def met(self, shares: FloatArray) -> FloatArray:
         """Mᵀ·shares."""
-        found = (shares / np.maximum(self.counts, 1)) @ self.together
-        return np.asarray(np.where(self.counts == 0, shares, found))
+        meetings = (shares / np.maximum(self.counts, 1)) @ self.together
+        return np.asarray(np.where(self.counts == 0, shares, meetings))
 
     @cached_property
     def inverse(self) -> FloatArray:
@@ -142,8 +142,8 @@ class BucketOperator:
             scaled[places, places] += ridge
             factor, failed = dpotrf(scaled.T, lower=0, overwrite_a=1)
         upper, _ = dpotri(factor, lower=0, overwrite_c=1)
-        for place in range(len(upper) - 1):
-            upper[place + 1 :, place] = upper[place, place + 1 :]
+        for index in range(len(upper) - 1):
+            upper[index + 1 :, index] = upper[index, index + 1 :]
         return np.asarray(upper)
 
     @cached_property
@@ -217,8 +217,8 @@ class BucketOperator:
             whole = spread.sum(axis=-1)[..., None, None] / max(self.counts.sum(), 1)
             return np.asarray(self.scatter * whole)
         matrix = self.matrix()
-        each = spread / np.maximum(self.counts, 1)
-        second = np.tensordot(each, self.moments, axes=1)
+        per_record = spread / np.maximum(self.counts, 1)
+        second = np.tensordot(per_record, self.moments, axes=1)
         noise: FloatArray = second - matrix.T @ (spread[..., :, None] * matrix)
         return noise
 
@@ -238,11 +238,11 @@ def met_often(held: csr_array, weights: FloatArray) -> FloatArray:
     rows, values = held.shape
     if held.nnz * _SPARSE < rows * values:
         return np.asarray((csr_array(held * weights[:, None]).T @ held).toarray())
-    found, step = np.zeros((values, values)), max(1, _DENSE_CELLS // values)
+    meetings, step = np.zeros((values, values)), max(1, _DENSE_CELLS // values)
     for low in range(0, rows, step):
         dense = held[low : low + step].toarray()
-        found += (dense * weights[low : low + step, None]).T @ dense
-    return found
+        meetings += (dense * weights[low : low + step, None]).T @ dense
+    return meetings
 
 
 def _pairs(share: csr_array) -> csr_array:

@@ -38,8 +38,12 @@ class CombinedEstimated(Estimated):
 
     def read(self, forms: Forms, statistics: Sequence[Statistic]) -> Totals:
         listed = [
-            replace(each, values=self._listed(each.values), there=self._listed(each.there))
-            for each in statistics
+            replace(
+                statistic,
+                values=self._listed(statistic.values),
+                there=self._listed(statistic.there),
+            )
+            for statistic in statistics
         ]
         return self._inner.read(self._forms(forms), listed)
 

@@ -40,15 +40,15 @@ class PairChances:
 
     def likeliest(self, records: int) -> FloatArray:
         """The largest chance of each record."""
-        found = np.zeros(records)
-        np.maximum.at(found, self.record, self.chance)
-        return found
+        best = np.zeros(records)
+        np.maximum.at(best, self.record, self.chance)
+        return best
 
     def summed(self) -> PairChances:
         """Every pair once: a value that a bucket lists twice comes in two pairs."""
         values = int(self.value.max(initial=0)) + 1
-        keys, place = np.unique(self.record * values + self.value, return_inverse=True)
-        chance = np.bincount(place, self.chance).astype(np.float64)
+        keys, inverse = np.unique(self.record * values + self.value, return_inverse=True)
+        chance = np.bincount(inverse, self.chance).astype(np.float64)
         return PairChances(keys // values, keys % values, chance)
 
 
@@ -96,19 +96,19 @@ class Dealt(RecordLikelihoods):
 
     def weigh(self, chances: Chances) -> tuple[float, Chances]:
         logs = np.log(chances + 1e-30)
-        likelihood, given = 0.0, np.zeros_like(logs)
+        likelihood, weights = 0.0, np.zeros_like(logs)
         for found, pairs in self.assigned(lambda r, v: logs[r, v], _FEW):
             likelihood += found
-            place = pairs.record * self.values + pairs.value
-            np.add.at(given.reshape(-1), place, pairs.chance.astype(given.dtype))
-        return likelihood, given
+            cell = pairs.record * self.values + pairs.value
+            np.add.at(weights.reshape(-1), cell, pairs.chance.astype(weights.dtype))
+        return likelihood, weights
 
     def given(self, rule: Links, codes: Sequence[IntArray]) -> PairChances:
         """Everybody's chances under a rule."""
-        found = [each for _, each in self.assigned(partial(rule.pair_scores, codes))]
-        if not found:
+        pieces = [pairs for _, pairs in self.assigned(partial(rule.pair_scores, codes))]
+        if not pieces:
             return PairChances(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
-        parts = ((each.record, each.value, each.chance) for each in found)
+        parts = ((pairs.record, pairs.value, pairs.chance) for pairs in pieces)
         return PairChances(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
     @cached_property
@@ -119,15 +119,15 @@ class Dealt(RecordLikelihoods):
         first = np.cumsum(self.held) - self.held
         slots = np.repeat(self.cell_value, self.cell_count)
         start = np.cumsum(self.listed) - self.listed
-        found = []
+        pieces = []
         for size in range(1, EXACT + 1):
             buckets = np.flatnonzero((self.listed == size) & (self.held <= size))
             if len(buckets):
-                place = np.arange(size)
-                rows = order[np.minimum(first[buckets, None] + place, len(order) - 1)]
-                rows = np.where(place < self.held[buckets, None], rows, -1)
-                found.append((rows, slots[start[buckets, None] + place]))
-        return found
+                position = np.arange(size)
+                rows = order[np.minimum(first[buckets, None] + position, len(order) - 1)]
+                rows = np.where(position < self.held[buckets, None], rows, -1)
+                pieces.append((rows, slots[start[buckets, None] + position]))
+        return pieces
 
     @cached_property
     def exact(self) -> BoolArray:
@@ -143,20 +143,20 @@ class Dealt(RecordLikelihoods):
         sizes = np.stack([self.held[buckets], cells[buckets]])
         _, shape = np.unique(np.ceil(np.log(sizes) / _ALIKE), axis=1, return_inverse=True)
         order = np.argsort(self.bucket, kind="stable")
-        found = []
+        pieces = []
         for number in range(int(shape.max(initial=-1)) + 1):
             alike = buckets[shape == number]
             high, wide = int(self.held[alike].max()), int(cells[alike].max())
             step = max(1, _PAIRS // (high * wide))
             for some in (alike[start : start + step] for start in range(0, len(alike), step)):
                 rows = _spread(np.cumsum(self.held) - self.held, self.held, some, high)
-                found.append(
+                pieces.append(
                     (
                         np.where(rows < 0, -1, order[rows]),
                         _spread(np.cumsum(cells) - cells, cells, some, wide),
                     )
                 )
-        return found
+        return pieces
 
     def assigned(
         self, score: Callable[[IntArray, IntArray], FloatArray], scalings: int = _SCALINGS
@@ -204,8 +204,8 @@ def balanced(logs: FloatArray, wanted: FloatArray, scalings: int) -> FloatArray:
     kernel = np.exp(logs - top) * wanted[:, None, :]
     people, cells = np.ones(logs.shape[:2]), np.ones(wanted.shape)
     for _ in range(scalings):
-        found = cells * np.matmul(people[:, None, :], kernel)[:, 0]
-        factor = wanted / np.maximum(found, 1e-300)
+        chances = cells * np.matmul(people[:, None, :], kernel)[:, 0]
+        factor = wanted / np.maximum(chances, 1e-300)
         cells *= factor
         people = 1 / np.maximum(np.matmul(kernel, cells[:, :, None])[:, :, 0], 1e-300)
         if np.abs(factor - 1)[wanted > 0].max(initial=0.0) < _STILL:

@@ -125,7 +125,7 @@ class Decoy(Operator):
         if stuck.size:
             raise SingularOperator(
                 f"About 1/{self.groups} of the published records show value number "
-                f"{', '.join(str(place) for place in stuck[:5])} of the domain (counted from 0): "
+                f"{', '.join(str(code) for code in stuck[:5])} of the domain (counted from 0): "
                 "it stands in every group, so nothing tells who has it. Publish with smaller "
                 "groups."
             )
@@ -154,13 +154,13 @@ class Decoy(Operator):
 
         x stands in o_x groups, each with c − 1 others: a_x·(Σa − a_x) = (c − 1)·o_x.
         """
-        held = np.array(self.counts or (), np.float64)
-        wanted = (self.groups - 1) * held
-        found = wanted / np.sqrt(max(float(wanted.sum()), 1e-300))
+        people = np.array(self.counts or (), np.float64)
+        wanted = (self.groups - 1) * people
+        scaling = wanted / np.sqrt(max(float(wanted.sum()), 1e-300))
         for _ in range(_ROUNDS):
-            rest = np.maximum(found.sum() - found, 1e-300)
-            found = (found + wanted / rest) / 2
-        return np.asarray(found)
+            rest = np.maximum(scaling.sum() - scaling, 1e-300)
+            scaling = (scaling + wanted / rest) / 2
+        return np.asarray(scaling)
 
     def whole_inverse(self) -> Inverse:
         """The inverse of P[x, y] = C[x, y]/(c·o_x), whose rows sum to 1: estimates add up.
@@ -179,8 +179,8 @@ class Decoy(Operator):
     @cached_property
     def _shape(self) -> tuple[FloatArray, FloatArray]:
         """d and u of P = diag(d) + u·aᵀ."""
-        a, held = self.meetings, np.maximum(np.array(self.counts or (), np.float64), 1.0)
-        u = a / (self.groups * held)
+        a, people = self.meetings, np.maximum(np.array(self.counts or (), np.float64), 1.0)
+        u = a / (self.groups * people)
         d = 1 / self.groups - u * a  # negative for common values: P is undone all the same
         return np.where(np.abs(d) < _LEAST, _LEAST, d), u
 
@@ -198,13 +198,13 @@ class Decoy(Operator):
         (1−1/c)·Σ_x(E_ij·B(z,z') − E_i·B(z,T') − E_j·B(T,z') + o_x·B(T,T'))
             + (1/c)·Σ_x(E_ij − E_i·E_j/o_x)·B(z,z').
         """
-        c, held = self.groups, np.maximum(np.array(self.counts or (), np.float64), 1.0)
-        tilts = [self._tilt(each) for each in (first, second)]
+        c, people = self.groups, np.maximum(np.array(self.counts or (), np.float64), 1.0)
+        tilts = [self._tilt(weights) for weights in (first, second)]
         both = self._spread(first.weights, second.weights)
-        drawn = square * both + held * self._spread(*tilts)
+        drawn = square * both + people * self._spread(*tilts)
         drawn -= first.sums * self._spread(first.weights, tilts[1])
         drawn -= second.sums * self._spread(tilts[0], second.weights)
-        placed = (square - first.sums * second.sums / held) * both
+        placed = (square - first.sums * second.sums / people) * both
         return np.asarray(((1 - 1 / c) * drawn + placed / c).sum(axis=1))
 
     def _spread(self, one: FloatArray, other: FloatArray) -> FloatArray:
@@ -218,12 +218,12 @@ class Decoy(Operator):
 
     def _tilt(self, form: ValueSums) -> FloatArray:
         """T by shown value: each value's decoys grow in proportion to its published count."""
-        c, held = self.groups, np.maximum(np.array(self.counts or (), np.float64), 1.0)
+        c, people = self.groups, np.maximum(np.array(self.counts or (), np.float64), 1.0)
         met = form.sums * self._shape[1]
         decoys = (form.values - form.weights / c) * c / (c - 1)  # z over the decoys of each value
         rest = met.sum(axis=1, keepdims=True) - met
         others = (met * decoys).sum(axis=1, keepdims=True) - met * decoys
-        return np.asarray(self.meetings / held * (form.weights * rest - others))
+        return np.asarray(self.meetings / people * (form.weights * rest - others))
 
     def likelihood(self) -> FloatArray:
         return self.whole_matrix()
@@ -250,13 +250,13 @@ class Decoy(Operator):
         and give intervals that cover nearly always for large conditions; for a condition that
         everybody satisfies, this is o(1 − 1/c), the variance of a binomial.
         """
-        rows, own = sum(self.counts or ()), np.maximum(counts, 0.0)
+        rows, variances = sum(self.counts or ()), np.maximum(counts, 0.0)
         without = np.maximum(rows * (1 - self.shares[values]), 1.0)
-        held = DecoySums(own + np.clip(matching - own, 0.0, without), own)
-        found = np.maximum(self.covariance(values, held, held, held), 0.0)
-        seen = np.broadcast_to(1 / self.groups - self.decoy_rates[values], found.shape)
+        sums = DecoySums(variances + np.clip(matching - variances, 0.0, without), variances)
+        variance = np.maximum(self.covariance(values, sums, sums, sums), 0.0)
+        seen = np.broadcast_to(1 / self.groups - self.decoy_rates[values], variance.shape)
         # at the eligibility limit nothing can be told
-        return np.where(seen == 0, np.inf, found)
+        return np.where(seen == 0, np.inf, variance)
 
     def covariance(
         self, values: IntArray, square: DecoySums, first: DecoySums, second: DecoySums
@@ -269,13 +269,13 @@ class Decoy(Operator):
         `square` holding G₂ and T₂, the sums of the products.
         """
         c, rows = self.groups, sum(self.counts or ())
-        held, rate = rows * self.shares[values], self.decoy_rates[values]
-        without = np.maximum(rows - held, 1.0)
+        expected, rate = rows * self.shares[values], self.decoy_rates[values]
+        without = np.maximum(rows - expected, 1.0)
         slope = (c - 1) * rows / (c * without**2)  # dr/do
-        tilts = [slope * each.others for each in (first, second)]
-        shown = [each.own / c + each.others * rate for each in (first, second)]
+        tilts = [slope * sums.others for sums in (first, second)]
+        shown = [sums.own / c + sums.others * rate for sums in (first, second)]
         drawn = square.own * (c - 1) / c**2 + square.others * rate * (1 - rate)
-        moved = tilts[0] * shown[1] + tilts[1] * shown[0] - tilts[0] * tilts[1] * held
+        moved = tilts[0] * shown[1] + tilts[1] * shown[0] - tilts[0] * tilts[1] * expected
         spread = rate * (1 / c - rate) * first.others * second.others / without
         with np.errstate(divide="ignore", invalid="ignore"):
             whole = (drawn - moved * (1 - 1 / c) - spread) / (1 / c - rate) ** 2

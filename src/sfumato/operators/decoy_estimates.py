@@ -45,7 +45,7 @@ class DecoyEstimated(Structured):
         *,
         independent: bool,
     ) -> FloatArray:
-        first, second = (statistics[place] for place in at)
+        first, second = (statistics[position] for position in at)
         closed = self._several(forms, first, second, plain, independent)
         if not (first.is_indicator and second.is_indicator):
             return closed
@@ -55,11 +55,11 @@ class DecoyEstimated(Structured):
         square = self._held(
             forms, (first.weight, second.weight), first, at[0] == at[1], independent
         )
-        held = [
-            self._held(forms, (each.weight,), each, each.weight == each.number, independent)
-            for each in (first, second)
+        covariances = [
+            self._held(forms, (count.weight,), count, count.weight == count.number, independent)
+            for count in (first, second)
         ]
-        chosen = [DecoySums(each.all[single], each.own[single]) for each in (square, *held)]
+        chosen = [DecoySums(term.all[single], term.own[single]) for term in (square, *covariances)]
         closed[single] = self._operator.covariance(low[single], *chosen)
         return closed
 
@@ -71,12 +71,12 @@ class DecoyEstimated(Structured):
         bounded: bool,
         independent: bool,
     ) -> DecoySums:
-        found = self.independent if independent else self.linear
+        method = self.independent if independent else self.linear
         # what only counts records has itself as its square
         sums = self.moments.sums[weights if weights in self.moments.sums else weights[:1]]
         everything = forms.by_row(self.counted(forms, sums, each.there))
-        own = forms.by_row(found(forms, sums, each.values))
-        return DecoySums(everything, np.clip(own, 0.0, everything) if bounded else own)
+        of_row = forms.by_row(method(forms, sums, each.values))
+        return DecoySums(everything, np.clip(of_row, 0.0, everything) if bounded else of_row)
 
     def _several(
         self,
@@ -89,42 +89,44 @@ class DecoyEstimated(Structured):
         """Rows of one class that count several values: the groups' law for sets of values."""
         kept = forms.row >= 0
         alone = np.bincount(forms.row[kept], minlength=forms.rows) == 1
-        many = np.minimum(*(_counted_values(forms, each.values) for each in (first, second)))
-        found = plain.copy()
+        many = np.minimum(*(_counted_values(forms, count.values) for count in (first, second)))
+        covariance = plain.copy()
         pairs = np.flatnonzero(kept)
         pairs = pairs[alone[forms.row[pairs]] & (many > 1)[forms.pair_form[pairs]]]
         step = max(_AT_ONCE // forms.cells.shape[1], 1)
         for start in range(0, len(pairs), step):
             chosen = pairs[start : start + step]
             classes, form = forms.pair_class[chosen], forms.pair_form[chosen]
-            known, place = np.unique(classes, return_inverse=True)
+            distinct, inverse = np.unique(classes, return_inverse=True)
             inside = forms.cells[forms.profile[classes]] == form[:, None]
             asked = []
-            for each in (first, second):
-                values = np.where(inside, each.values[forms.profile[classes]], 0.0)
-                sums = self._by_truth(known, independent, each.weight)[place]
+            for count in (first, second):
+                values = np.where(inside, count.values[forms.profile[classes]], 0.0)
+                sums = self._by_truth(distinct, independent, count.weight)[inverse]
                 asked.append(ValueSums(values, self.inverse.weigh(values), sums))
-            square = self._by_truth(known, independent, first.weight, second.weight)[place]
-            found[forms.row[chosen]] = self._operator.set_covariance(square, *asked)
-        return found
+            square = self._by_truth(distinct, independent, first.weight, second.weight)[inverse]
+            covariance[forms.row[chosen]] = self._operator.set_covariance(square, *asked)
+        return covariance
 
     def _by_truth(self, classes: IntArray, independent: bool, *weights: Hashable) -> FloatArray:
         """Σ e by (class, true value) as estimated; where e is never negative, neither are they."""
         if independent:
             return self.moments.total(*weights)[classes][:, None] * self._composition.true
-        place = np.full(self.moments.classes, -1)
-        place[classes] = np.arange(len(classes))
-        lines = np.flatnonzero(place[self.moments.of] >= 0)
+        position = np.full(self.moments.classes, -1)
+        position[classes] = np.arange(len(classes))
+        lines = np.flatnonzero(position[self.moments.of] >= 0)
         shown = np.zeros((len(classes), len(self.inverse.codes)))
         known = self.moments.sums
         sums = known[weights if weights in known else weights[:1]][lines]
-        np.add.at(shown, (place[self.moments.of[lines]], self._symbol[lines]), sums)
-        found = np.asarray(self.inverse.estimate(shown))
+        np.add.at(shown, (position[self.moments.of[lines]], self._symbol[lines]), sums)
+        estimate = np.asarray(self.inverse.estimate(shown))
         if (sums < 0).any():
-            return found
-        found = np.maximum(found, 0.0)
+            return estimate
+        estimate = np.maximum(estimate, 0.0)
         total = shown.sum(axis=1, keepdims=True)
-        return np.asarray(found * total / np.maximum(found.sum(axis=1, keepdims=True), 1e-300))
+        return np.asarray(
+            estimate * total / np.maximum(estimate.sum(axis=1, keepdims=True), 1e-300)
+        )
 
 
 def _counted_values(forms: Forms, values: FloatArray) -> IntArray:
@@ -142,6 +144,6 @@ class DecoyEstimator(Estimator):
         self._whole = Composition.of(operator.whole_inverse(), shown)
 
     def estimate(self, moments: Moments) -> Estimated:
-        found = DecoyEstimated(moments, self._operator, self._whole)
-        found.shrinks = self._shrunk
-        return found
+        estimated = DecoyEstimated(moments, self._operator, self._whole)
+        estimated.shrinks = self._shrunk
+        return estimated

@@ -96,10 +96,10 @@ class BlockTable:
         """
         from scipy.sparse import csr_array, vstack
 
-        held = counts.astype(np.float64)
-        rows = np.maximum(held.sum(axis=1), 1.0)
-        flat = [each.reshape((1, counts.shape[1] ** 2)) for each in together]
-        return cls(first, rows, held, held, held, csr_array(vstack(flat)))
+        people = counts.astype(np.float64)
+        rows = np.maximum(people.sum(axis=1), 1.0)
+        flat = [matrix.reshape((1, counts.shape[1] ** 2)) for matrix in together]
+        return cls(first, rows, people, people, people, csr_array(vstack(flat)))
 
     @classmethod
     def whole(cls, listed: FloatArray, together: FloatArray, counts: FloatArray) -> BlockTable:
@@ -123,10 +123,10 @@ class BlockTable:
         """Of the only block: eigenvalues and vectors of Γ, and D − C; each for one matrix."""
         together = self.together.toarray().reshape(1, *2 * self.listed.shape[1:])
         hidden = np.diag(self.listed[0])[None] - together
-        known, vectors = _eigen(
+        eigenvalues, vectors = _eigen(
             (together - self.listed[0][:, None] * self.listed[0] / self.rows)[0]
         )
-        return known[None], vectors[None], hidden
+        return eigenvalues[None], vectors[None], hidden
 
     def summed(self, weights: Any) -> tuple[FloatArray, FloatArray]:
         """Σ_k weight_k·D_k and Σ_k weight_k·C_k, by row of the weights (rows by blocks)."""
@@ -154,35 +154,35 @@ class BlockTable:
             inside = np.diff(np.append(self.first, self.buckets.shape[0]))
             if 2 * ((weights > 0) @ inside).max(initial=0) <= values:
                 return self._spectra_of_buckets(weights)
-        known, vectors = np.linalg.eigh(together - self.products(weights))
-        return np.maximum(known, 0.0), vectors
+        eigenvalues, vectors = np.linalg.eigh(together - self.products(weights))
+        return np.maximum(eigenvalues, 0.0), vectors
 
     def _spectra_of_buckets(self, weights: Any) -> tuple[FloatArray, FloatArray]:
         """C − DDᵀ/N is Σ_g |g|·(s_g − s)(s_g − s)ᵀ, with s_g the shares of values in bucket g and s
         those in its block. So the vectors follow from a matrix of buckets by buckets."""
         assert self.buckets is not None
-        ends, found = [*self.first[1:].tolist(), self.buckets.shape[0]], []
+        ends, spectra = [*self.first[1:].tolist(), self.buckets.shape[0]], []
         for row in range(weights.shape[0]):
             low, high = weights.indptr[row : row + 2].tolist()
             rises = []
             for block, weight in zip(
                 weights.indices[low:high], weights.data[low:high], strict=True
             ):
-                held = self.buckets[int(self.first[block]) : ends[block]].toarray()
-                root = held.sum(axis=1)[:, None]  # √|g|: shares add up to 1
+                contents = self.buckets[int(self.first[block]) : ends[block]].toarray()
+                root = contents.sum(axis=1)[:, None]  # √|g|: shares add up to 1
                 rises.append(
-                    np.sqrt(weight) * (held - root * self.listed[block] / self.rows[block])
+                    np.sqrt(weight) * (contents - root * self.listed[block] / self.rows[block])
                 )
             whole = np.concatenate(rises) if rises else np.zeros((0, self.listed.shape[1]))
-            known, turned = np.linalg.eigh(whole @ whole.T)
-            told = known > _TOLD * known.max(initial=0.0)
-            vectors = whole.T @ (turned[:, told] / np.sqrt(known[told]))
-            found.append((known[told], vectors))
-        most = max((len(known) for known, _ in found), default=0)
-        every = np.zeros((len(found), most))
-        along = np.zeros((len(found), self.listed.shape[1], most))
-        for row, (known, vectors) in enumerate(found):
-            every[row, : len(known)], along[row, :, : len(known)] = known, vectors
+            eigenvalues, turned = np.linalg.eigh(whole @ whole.T)
+            identified = eigenvalues > _TOLD * eigenvalues.max(initial=0.0)
+            vectors = whole.T @ (turned[:, identified] / np.sqrt(eigenvalues[identified]))
+            spectra.append((eigenvalues[identified], vectors))
+        most = max((len(block_values) for block_values, _ in spectra), default=0)
+        every = np.zeros((len(spectra), most))
+        along = np.zeros((len(spectra), self.listed.shape[1], most))
+        for row, (eigenvalues, vectors) in enumerate(spectra):
+            every[row, : len(eigenvalues)], along[row, :, : len(eigenvalues)] = eigenvalues, vectors
         return every, along
 
 
@@ -218,7 +218,7 @@ class Deviations:
         """
         groups = loose.shape[0]
         if len(table.rows) == 1:
-            known, vectors, hidden = table.one_block
+            eigenvalues, vectors, hidden = table.one_block
             which, scale = np.zeros(groups, np.int64), loose.toarray()[:, 0]
             along = np.swapaxes(residual, 1, 2) @ vectors
         else:
@@ -226,21 +226,21 @@ class Deviations:
             diagonal = np.arange(listed.shape[1])
             hidden = -together
             hidden[:, diagonal, diagonal] += listed
-            known, vectors = table.spectra(loose, together)
+            eigenvalues, vectors = table.spectra(loose, together)
             which, scale = np.arange(groups), np.ones(groups)
             along = np.swapaxes(residual, 1, 2) @ vectors
         offset = np.zeros_like(residual)
         shown = np.swapaxes(along, 1, 2)
-        own = np.zeros(groups, np.int64) if reference is None else reference
-        return cls(hidden, vectors, known, hidden, shown, offset, which, scale, own)
+        references = np.zeros(groups, np.int64) if reference is None else reference
+        return cls(hidden, vectors, eigenvalues, hidden, shown, offset, which, scale, references)
 
     @classmethod
     def of_blocks(cls, blocks: Sequence[BlocksOfGroup]) -> Self:
         """Where blocks differ: the groups' own blocks, each with its deviation from δ."""
-        parts = zip(*(each.deviation() for each in blocks), strict=True)
+        parts = zip(*(block.deviation() for block in blocks), strict=True)
         carried, vectors, values, chance, shown, offset = (np.stack(part) for part in parts)
         every, scale = np.arange(len(blocks)), np.ones(len(blocks))
-        reference = np.array([each.reference for each in blocks], np.int64)
+        reference = np.array([block.reference for block in blocks], np.int64)
         return cls(carried, vectors, values, chance, shown, offset, every, scale, reference)
 
     @cached_property
@@ -251,8 +251,8 @@ class Deviations:
     @cached_property
     def spread(self) -> FloatArray:
         """τ² by group."""
-        told = self.shown[np.arange(len(self.reference)), :, self.reference]
-        return likeliest(self.known, told)
+        shown = self.shown[np.arange(len(self.reference)), :, self.reference]
+        return likeliest(self.known, shown)
 
     def moved(self) -> dict[str, FloatArray]:
         """L·δ + offset by (group, value, weight), for every estimator by name."""
@@ -260,8 +260,8 @@ class Deviations:
         for name, gain in (("shrunk", self.left), ("inverse", self.noise)):
             along = gain[:, :, None] * self.shown
             carried = np.empty_like(self.offset)
-            for each, groups in _by_matrix(self.which):
-                within = self.carried[each] @ (self.vectors[each] @ along[groups])
+            for which, groups in _by_matrix(self.which):
+                within = self.carried[which] @ (self.vectors[which] @ along[groups])
                 carried[groups] = self.scale[groups, None, None] * within
             found[name] = self.offset + carried
         return found
@@ -340,19 +340,19 @@ class BlocksOfGroup:
     def deviation(self) -> tuple[FloatArray, ...]:
         """L, Q, λ, chance, z and offset (methods, 10.3)."""
         every, residual = self.hidden.sum(axis=0), self.residual.sum(axis=0)
-        known, vectors = _eigen(self.seen.sum(axis=0))
+        eigenvalues, vectors = _eigen(self.seen.sum(axis=0))
         if len(self.free) < 2:
-            return every, vectors, known, every, vectors.T @ residual, np.zeros_like(residual)
-        values, differ = len(every), self.differing(known, vectors)
+            return every, vectors, eigenvalues, every, vectors.T @ residual, np.zeros_like(residual)
+        values, differ = len(every), self.differing(eigenvalues, vectors)
         right = np.concatenate([self.seen, self.residual], axis=2)
         solved = np.linalg.solve(np.eye(values) + self.seen * differ, right)
         kept, moved = solved[:, :, :values], solved[:, :, values:]  # A_k·G_k and A_k·r_k
-        known, vectors = _eigen(kept.sum(axis=0))
+        eigenvalues, vectors = _eigen(kept.sum(axis=0))
         scaled = self.hidden * differ  # H_k·Ω
         carried = every - (scaled @ kept).sum(axis=0)
-        own = self.hidden - kept @ (differ[:, None] * self.hidden)
-        chance, offset = every + (scaled @ own).sum(axis=0), (scaled @ moved).sum(axis=0)
-        return carried, vectors, known, chance, vectors.T @ moved.sum(axis=0), offset
+        own_part = self.hidden - kept @ (differ[:, None] * self.hidden)
+        chance, offset = every + (scaled @ own_part).sum(axis=0), (scaled @ moved).sum(axis=0)
+        return carried, vectors, eigenvalues, chance, vectors.T @ moved.sum(axis=0), offset
 
     def differing(self, known: FloatArray, vectors: FloatArray) -> FloatArray:
         """Ω's diagonal: blocks differ the more, the more there is of a value beyond chance."""
@@ -369,22 +369,22 @@ class BlocksOfGroup:
 def _by_matrix(which: IntArray) -> Iterator[tuple[int, IntArray]]:
     """The places of every matrix that is named."""
     order = np.argsort(which, kind="stable")
-    known, starts = np.unique(which[order], return_index=True)
-    return zip(known.tolist(), np.split(order, starts[1:]), strict=True)
+    distinct, starts = np.unique(which[order], return_index=True)
+    return zip(distinct.tolist(), np.split(order, starts[1:]), strict=True)
 
 
 def _eigen(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
-    known, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    return np.maximum(known, 0.0), vectors
+    eigenvalues, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    return np.maximum(eigenvalues, 0.0), vectors
 
 
 def likeliest(known: FloatArray, shown: FloatArray) -> FloatArray:
     """τ² by row, from shown ~ N(0, Γ + τ²Γ²): Fisher's scoring of the likelihood."""
-    told = known > _TOLD * known.max(axis=1, initial=0.0)[:, None]
-    excess = np.divide(shown**2, known, out=np.zeros_like(known), where=told) - 1
+    identified = known > _TOLD * known.max(axis=1, initial=0.0)[:, None]
+    excess = np.divide(shown**2, known, out=np.zeros_like(known), where=identified) - 1
     spread, going = np.zeros(len(known)), np.ones(len(known), np.bool_)
     for _ in range(_ROUNDS):
-        weigh = np.where(told, known / (1 + spread[:, None] * known) ** 2, 0.0)
+        weigh = np.where(identified, known / (1 + spread[:, None] * known) ** 2, 0.0)
         below = (weigh * known).sum(axis=1)
         renewed = np.divide(
             (weigh * excess).sum(axis=1), below, out=np.zeros(len(known)), where=below > 0

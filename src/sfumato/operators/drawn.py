@@ -181,7 +181,9 @@ class _DrawnSums:
     ) -> None:
         self._estimated, self._forms, self._statistics = estimated, forms, statistics
         self._moments = estimated.moments
-        self._unbiased = np.stack([self._linear(each, each.values) for each in statistics])
+        self._unbiased = np.stack(
+            [self._linear(statistic, statistic.values) for statistic in statistics]
+        )
         self._rows: list[_Row] = [] if estimated.rows is None else self._of_statistics()
 
     def totals(self) -> Totals:
@@ -199,7 +201,7 @@ class _DrawnSums:
         return Totals(
             values,
             self._unbiased,
-            np.stack([self._count(each) > 0 for each in self._statistics]),
+            np.stack([self._count(statistic) > 0 for statistic in self._statistics]),
             noise,
             error,
             quotients_of(self._statistics, self._moments, self._forms),
@@ -208,11 +210,11 @@ class _DrawnSums:
 
     def _covariances(self, usual: float) -> FloatArray:
         many = len(self._statistics)
-        found = np.empty((many, many, self._forms.rows))
+        covariances = np.empty((many, many, self._forms.rows))
         for i in range(many):
             for j in range(i + 1):
-                found[i, j] = found[j, i] = self._covariance(i, j, usual)
-        return found
+                covariances[i, j] = covariances[j, i] = self._covariance(i, j, usual)
+        return covariances
 
     def _linear(self, each: Statistic, values: FloatArray) -> FloatArray:
         sums = self._moments.sums[(each.weight,)]
@@ -225,7 +227,7 @@ class _DrawnSums:
     def _of_statistics(self) -> list[_Row]:
         """What every statistic counts, once for those that count the same."""
         known: dict[tuple[Hashable, bytes], _Row] = {}
-        keys = [(each.number, each.counted.tobytes()) for each in self._statistics]
+        keys = [(statistic.number, statistic.counted.tobytes()) for statistic in self._statistics]
         for key, each in zip(keys, self._statistics, strict=True):
             if key not in known:
                 known[key] = self._row(each)

@@ -69,8 +69,8 @@ class Moments:
         return replace(
             self,
             of=self.of[lines],
-            shown=tuple(each[lines] for each in self.shown),
-            sums={weights: each[lines] for weights, each in self.sums.items()},
+            shown=tuple(symbols[lines] for symbols in self.shown),
+            sums={weights: of_weights[lines] for weights, of_weights in self.sums.items()},
             copies=None if self.copies is None else self.copies[lines],
             sampled=None if self.sampled is None else self.sampled[lines],
         )
@@ -149,8 +149,8 @@ class Forms:
     @classmethod
     def of(cls, profile: IntArray, cells: IntArray, first: IntArray) -> Forms:
         """Every pair is a row of its own."""
-        found = cls(profile, cells, first, np.empty(0, np.int64), 0)
-        return found.placed(np.arange(found.pairs), found.pairs)
+        forms = cls(profile, cells, first, np.empty(0, np.int64), 0)
+        return forms.placed(np.arange(forms.pairs), forms.pairs)
 
     def placed(self, row: IntArray, rows: int) -> Forms:
         return replace(self, row=row, rows=rows)
@@ -307,8 +307,10 @@ class Totals:
         """
         if self.certain is not None:
             steps = [
-                np.stack([np.asarray(slope * (end - own)) for end in (low, high)])
-                for slope, own, low, high in zip(gradient, self.values, *self.certain, strict=True)
+                np.stack([np.asarray(slope * (end - value)) for end in (low, high)])
+                for slope, value, low, high in zip(
+                    gradient, self.values, *self.certain, strict=True
+                )
             ]
             low = value + np.sum([np.fmin(step.min(axis=0), 0.0) for step in steps], axis=0)
             high = value + np.sum([np.fmax(step.max(axis=0), 0.0) for step in steps], axis=0)

@@ -41,27 +41,29 @@ def folded(moments: Moments, forms: Forms, statistics: Sequence[Statistic]) -> F
     pool = moments.pool
     if pool is None or forms.cells.ndim != 2 or int(pool.max(initial=-1)) + 1 == moments.classes:
         return None
-    if any(each.scale is None for each in statistics):
+    if any(statistic.scale is None for statistic in statistics):
         return None
     rows = _row_of_value(forms, pool)
     if rows is None:
         return None
-    made = _Fold(moments, forms, pool, rows)
-    found = [made.statistic(each) for each in statistics]
-    kept = [each for each in found if each is not None]
-    return Folded(made.moments(), made.forms(), kept) if len(kept) == len(found) else None
+    fold = _Fold(moments, forms, pool, rows)
+    folded_statistics = [fold.statistic(statistic) for statistic in statistics]
+    kept = [statistic for statistic in folded_statistics if statistic is not None]
+    return (
+        Folded(fold.moments(), fold.forms(), kept) if len(kept) == len(folded_statistics) else None
+    )
 
 
 def _row_of_value(forms: Forms, pool: IntArray) -> IntArray | None:
     """By (pool, value): the row that it adds to; None where classes of a pool differ in it."""
-    found = np.full((int(pool.max(initial=-1)) + 1, forms.cells.shape[1]), -1)
+    row_of = np.full((int(pool.max(initial=-1)) + 1, forms.cells.shape[1]), -1)
     classes, value = np.nonzero(forms.cells[forms.profile] >= 0)
     form = forms.cells[forms.profile[classes], value]
     pair = forms.starts[classes] + form - forms.first[forms.profile[classes]]
     row = forms.row[pair]
-    np.maximum.at(found, (pool[classes], value), row)
-    differs = (row >= 0) & (row != found[pool[classes], value])
-    return None if differs.any() else found
+    np.maximum.at(row_of, (pool[classes], value), row)
+    differs = (row >= 0) & (row != row_of[pool[classes], value])
+    return None if differs.any() else row_of
 
 
 class _Fold:
@@ -94,9 +96,9 @@ class _Fold:
         return np.asarray(inside & (self._rows[self._pool] >= 0), np.bool_)
 
     def _any(self, asked: BoolArray) -> BoolArray:
-        found = np.zeros(self._rows.shape, np.bool_)
-        np.logical_or.at(found, self._pool, asked)
-        return found
+        present = np.zeros(self._rows.shape, np.bool_)
+        np.logical_or.at(present, self._pool, asked)
+        return present
 
     def _name(self, weight: Hashable, factor: FloatArray) -> Hashable:
         factor = np.where(self._empty, 1.0, factor)  # whatever it is, there is nothing to count
@@ -119,10 +121,10 @@ class _Fold:
         """Every pool is a profile of its own, with a form for each of its rows."""
         pools, values = self._rows.shape
         cells, row, first = np.full((pools, values), -1), [], [0]
-        for place, own in enumerate(self._rows):
-            known, form = np.unique(own[own >= 0], return_inverse=True)
-            cells[place, own >= 0] = first[-1] + form
-            first.append(first[-1] + len(known))
-            row.append(known)
-        made = Forms.of(np.arange(pools), cells, np.array(first))
-        return made.placed(np.concatenate(row), self._forms.rows)
+        for index, pools_of_row in enumerate(self._rows):
+            distinct, form = np.unique(pools_of_row[pools_of_row >= 0], return_inverse=True)
+            cells[index, pools_of_row >= 0] = first[-1] + form
+            first.append(first[-1] + len(distinct))
+            row.append(distinct)
+        pool_forms = Forms.of(np.arange(pools), cells, np.array(first))
+        return pool_forms.placed(np.concatenate(row), self._forms.rows)

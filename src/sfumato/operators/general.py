@@ -90,8 +90,8 @@ class General(Operator):
         offsets = np.arange(self.values, dtype=np.int64) * DYADIC
         edges = (cumulative + offsets[:, None]).reshape(-1)
         words = (draws.words(purpose, address) >> np.uint64(32)).view(np.int64)
-        place = np.searchsorted(edges, words + codes * DYADIC, side="right")
-        return np.asarray(place - codes * self.values)
+        index = np.searchsorted(edges, words + codes * DYADIC, side="right")
+        return np.asarray(index - codes * self.values)
 
     def to_json(self) -> dict[str, Any]:
         return {

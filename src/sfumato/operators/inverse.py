@@ -53,9 +53,9 @@ class Inverse:
             values,
             np.concatenate([codes for codes, _ in inside]),
             np.repeat(np.arange(len(inside)), [len(codes) for codes, _ in inside]),
-            np.concatenate([each.own for _, each in inside]),
-            np.concatenate([each.left for _, each in inside]),
-            np.concatenate([each.right for _, each in inside]),
+            np.concatenate([inverse.own for _, inverse in inside]),
+            np.concatenate([inverse.left for _, inverse in inside]),
+            np.concatenate([inverse.right for _, inverse in inside]),
         )
 
     @property
@@ -97,7 +97,7 @@ class Inverse:
 
     def pattern(self) -> Inverse:
         """Where the weights are not zero: everything that is something as 1."""
-        left, right = ((each != 0).astype(np.float64) for each in (self.left, self.right))
+        left, right = ((factor != 0).astype(np.float64) for factor in (self.left, self.right))
         return replace(self, own=np.ones(len(self.own)), left=left, right=right)
 
     def variances(self, counts: FloatArray, shown: FloatArray) -> FloatArray:

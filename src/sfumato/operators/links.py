@@ -66,10 +66,10 @@ class Links:
         self, codes: Sequence[IntArray], record: IntArray, value: IntArray
     ) -> FloatArray:
         """Scores of single (record, value) pairs, without the whole table of them."""
-        found = self.start[value]
+        scores = self.start[value]
         for table, column in zip(self.tables, codes, strict=True):
-            found = found + table[column[record], value]
-        return found
+            scores = scores + table[column[record], value]
+        return scores
 
 
 def log_normal(scores: FloatArray) -> FloatArray:
@@ -154,9 +154,9 @@ def quantile_bins(numbers: FloatArray, counts: IntArray) -> IntArray | None:
         return None
     order = np.argsort(numbers, kind="stable")
     below = np.cumsum(counts[order]) - counts[order] / 2
-    found = np.empty(len(numbers), np.int64)
-    found[order] = np.minimum(below * _BINS // max(int(counts.sum()), 1), _BINS - 1)
-    return found
+    bins = np.empty(len(numbers), np.int64)
+    bins[order] = np.minimum(below * _BINS // max(int(counts.sum()), 1), _BINS - 1)
+    return bins
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,14 +196,14 @@ class Design:
         sizes = [block.shape[1] for block in blocks]
         coarse = []
         for column, bin_of in bins.items():
-            place = (np.arange(len(bin_of)), bin_of)
-            inside = csr_array((np.ones(len(bin_of), np.float32), place))
+            cells = (np.arange(len(bin_of)), bin_of)
+            inside = csr_array((np.ones(len(bin_of), np.float32), cells))
             coarse.append(blocks[column] @ inside)
         return cls(hstack([*blocks, *coarse], format="csr", dtype=np.float32), sizes, bins)
 
     def tables(self, slopes: FloatArray) -> tuple[FloatArray, ...]:
         """The rule's tables: what was learned for a value, and for its bin."""
-        ends = np.cumsum([*self.sizes, *(int(each.max()) + 1 for each in self.bins.values())])
+        ends = np.cumsum([*self.sizes, *(int(bin_of.max()) + 1 for bin_of in self.bins.values())])
         parts = np.split(slopes, ends[:-1])
         for (column, bin_of), learned in zip(
             self.bins.items(), parts[len(self.sizes) :], strict=True
@@ -240,10 +240,10 @@ def fit_links(
         tried, best = slopes, -np.inf
         for each in ridges:
             tried = fit.climb(start, tried, each, still, centre)
-            found = test.likelihood(start, tried)
-            if found <= best:
+            likelihood = test.likelihood(start, tried)
+            if likelihood <= best:
                 break
-            best, ridge, slopes = found, float(each), tried
+            best, ridge, slopes = likelihood, float(each), tried
     slopes = SoftmaxFit.of(design, evidence, units).climb(start, slopes, ridge, still, centre)
     return Links("softmax", start, design.tables(slopes), ridge)
 
@@ -332,17 +332,17 @@ class SoftmaxFit:
         def loss(flat: FloatArray) -> tuple[float, FloatArray]:
             table = flat.reshape(slopes.shape) * unit
             chances = self.chances(start, table)
-            likelihood, given = self.evidence.weigh(chances)
+            likelihood, weights = self.evidence.weigh(chances)
             away = table if centre is None else table - centre
-            gradient = (ridge * away - transposed @ (given - chances)) * unit
+            gradient = (ridge * away - transposed @ (weights - chances)) * unit
             return 0.5 * float((ridge * away**2).sum()) - likelihood, gradient.ravel()
 
         options: dict[str, Any] = {"maxiter": steps, "maxcor": 8, "ftol": still}
-        found = minimize(
+        optimum = minimize(
             loss,
             (slopes / unit).ravel(),
             jac=True,
             method="L-BFGS-B",
             options=options,  # type: ignore[call-overload]
         )
-        return np.asarray(found.x.reshape(slopes.shape) * unit)
+        return np.asarray(optimum.x.reshape(slopes.shape) * unit)

@@ -132,9 +132,9 @@ class ListedEstimated(Estimated):
         from scipy.sparse import csr_array, diags_array
 
         parts = [
-            diags_array((self.reference == place).astype(np.float64)) @ self.loose(weight, weight)
-            for place, weight in enumerate(self.weights)
-            if place == 0 or (self.reference == place).any()
+            diags_array((self.reference == index).astype(np.float64)) @ self.loose(weight, weight)
+            for index, weight in enumerate(self.weights)
+            if index == 0 or (self.reference == index).any()
         ]
         found = csr_array(sum(parts[1:], parts[0]))
         found.sort_indices()
@@ -188,8 +188,8 @@ class ListedEstimated(Estimated):
         shares, residual = [], []
         for weight in self.weights:
             share = self.by_block(weight)[[number]].toarray()[0, blocks]
-            known, lines = self._by_class_and_block[weight]
-            shown = lines[np.searchsorted(known, number * len(table.rows) + blocks)].toarray()
+            pairs, lines = self._by_class_and_block[weight]
+            shown = lines[np.searchsorted(pairs, number * len(table.rows) + blocks)].toarray()
             shares.append(share)
             residual.append(shown - share[:, None] * table.shown[blocks])
         together = table.together[blocks].toarray().reshape(-1, self.values, self.values)
@@ -209,9 +209,9 @@ class ListedEstimated(Estimated):
         from scipy.sparse import csr_array
 
         pair = self.moments.of * len(self.table.rows) + self._block
-        known, place = np.unique(pair, return_inverse=True)
+        distinct, inverse = np.unique(pair, return_inverse=True)
         return {
-            weight: (known, csr_array(self._lined(weight, place.reshape(-1), len(known))))
+            weight: (distinct, csr_array(self._lined(weight, inverse.reshape(-1), len(distinct))))
             for weight in self.weights
         }
 
@@ -219,11 +219,11 @@ class ListedEstimated(Estimated):
     def estimated(self) -> dict[str, FloatArray]:
         """Σ e by (class, value, weight), for every estimator by name."""
         start, _ = self.shown
-        found = {name: start.copy() for name in ("shrunk", "inverse", "shown")}
+        estimates = {name: start.copy() for name in ("shrunk", "inverse", "shown")}
         for classes, deviations in self.fits():
             for name, moved in deviations.moved().items():
-                found[name][classes] += moved
-        return found
+                estimates[name][classes] += moved
+        return estimates
 
     @cached_property
     def entries(self) -> tuple[IntArray, IntArray, FloatArray]:
@@ -247,23 +247,26 @@ class ListedEstimated(Estimated):
         _, first, same = np.unique(
             line[asked] * places + place[asked], return_index=True, return_inverse=True
         )
-        held = np.bincount(same.reshape(-1), counts[asked])
-        own = asked[first]
-        records = self.moments.sums[(number,)][line[own]]
-        listed = self._release.listed[self.moments.shown[0][line[own]]]
-        least, most = np.maximum(records + held - listed, 0.0), np.minimum(records, held)
-        return np.stack([sum_by(place[own], each, places) for each in (least, most)])
+        held_counts = np.bincount(same.reshape(-1), counts[asked])
+        own_values = asked[first]
+        records = self.moments.sums[(number,)][line[own_values]]
+        listed = self._release.listed[self.moments.shown[0][line[own_values]]]
+        least, most = (
+            np.maximum(records + held_counts - listed, 0.0),
+            np.minimum(records, held_counts),
+        )
+        return np.stack([sum_by(place[own_values], bound, places) for bound in (least, most)])
 
     def cut(self, number: Hashable) -> FloatArray:
         """Counts by (class, value) between what is possible, adding up to the records."""
         if number not in self._counts:
             line, value, _ = self.entries
             shape = self.moments.classes, self.values
-            place = self.moments.of[line] * self.values + value
-            least, most = self.ends(number, place, shape[0] * shape[1]).reshape(2, *shape)
-            found = self.estimated["shrunk"][:, :, self.weights.index(number)]
+            cell = self.moments.of[line] * self.values + value
+            least, most = self.ends(number, cell, shape[0] * shape[1]).reshape(2, *shape)
+            shrunk = self.estimated["shrunk"][:, :, self.weights.index(number)]
             totals = self.moments.total(number)
-            self._counts[number] = added_up(found, totals, most - least, least, most)
+            self._counts[number] = added_up(shrunk, totals, most - least, least, most)
         return self._counts[number]
 
     def counts(self, name: str, each: Statistic) -> FloatArray:
@@ -271,15 +274,15 @@ class ListedEstimated(Estimated):
 
         What is moved to what is possible takes with it what a record adds in the mean.
         """
-        found = self.estimated[name][:, :, self.weights.index(each.weight)]
+        estimates = self.estimated[name][:, :, self.weights.index(each.weight)]
         if name != "shrunk":
-            return found
+            return estimates
         if each.weight == each.number:
             return self.cut(each.number)
         before = self.estimated[name][:, :, self.weights.index(each.number)]
         number = np.maximum(self.moments.total(each.number), 1.0)
         mean = self.moments.total(each.weight) / number
-        return np.asarray(found + mean[:, None] * (self.cut(each.number) - before))
+        return np.asarray(estimates + mean[:, None] * (self.cut(each.number) - before))
 
     def possible(self) -> FloatArray:
         """By (class, value): how many records of the class's blocks have the value."""
@@ -296,8 +299,8 @@ class ListedEstimated(Estimated):
     def present(self, forms: Forms, each: Statistic) -> BoolArray:
         number = self.moments.total(each.number)
         known = np.repeat(number[:, None] > 0, self.values, axis=1).astype(np.float64)
-        found = summed(forms, known, each.there.astype(np.float64))
-        return np.asarray(forms.by_row(found) > 0, np.bool_)
+        totals = summed(forms, known, each.there.astype(np.float64))
+        return np.asarray(forms.by_row(totals) > 0, np.bool_)
 
     def read(self, forms: Forms, statistics: Sequence[Statistic]) -> Totals:
         whole = folded(self.moments, forms, statistics)
@@ -328,7 +331,7 @@ class _Sums:
         found = Totals(
             values,
             unbiased,
-            np.stack([estimated.present(self._forms, each) for each in self._statistics]),
+            np.stack([estimated.present(self._forms, statistic) for statistic in self._statistics]),
             chance + noise,
             chance + (noise if name == "inverse" else left),
             quotients_of(self._statistics, estimated.moments, self._forms),
@@ -347,8 +350,8 @@ class _Sums:
         """What the estimator of that name has, by (statistic, row)."""
         forms, estimated = self._forms, self._estimated
         linear = [
-            forms.by_row(summed(forms, estimated.counts(name, each), each.values))
-            for each in self._statistics
+            forms.by_row(summed(forms, estimated.counts(name, statistic), statistic.values))
+            for statistic in self._statistics
         ]
         return np.stack(linear)
 
@@ -379,7 +382,7 @@ class _Sums:
         total = np.zeros((6, many, many, self._forms.rows))
         for classes, deviations in self._estimated.fits():
             for pairs, group in self._pairs_of(classes):
-                forms = [self._form(each, pairs) for each in statistics]
+                forms = [self._form(statistic, pairs) for statistic in statistics]
                 for i, one in enumerate(statistics):
                     for j, other in enumerate(statistics[: i + 1]):
                         found = deviations.products(group, forms[i], forms[j])
@@ -410,11 +413,11 @@ class _Sums:
         """Pairs of some classes that have a row, and the place of their class among these, some
         at a time."""
         many = np.diff(self._forms.starts)[classes]
-        place = np.repeat(np.arange(len(classes)), many)
-        within = np.arange(len(place)) - np.repeat(np.cumsum(many) - many, many)
-        pairs = self._forms.starts[classes][place] + within
+        position = np.repeat(np.arange(len(classes)), many)
+        within = np.arange(len(position)) - np.repeat(np.cumsum(many) - many, many)
+        pairs = self._forms.starts[classes][position] + within
         kept = self._forms.row[pairs] >= 0
-        pairs, place = pairs[kept], place[kept]
+        pairs, position = pairs[kept], position[kept]
         step = max(_AT_ONCE // self._estimated.values, 1)
         for low in range(0, len(pairs), step):
-            yield pairs[low : low + step], place[low : low + step]
+            yield pairs[low : low + step], position[low : low + step]

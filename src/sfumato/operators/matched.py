@@ -80,29 +80,29 @@ class Matched(ABC):
         return self._found() if self.told is None else self._scaled_to(self.told)
 
     def _found(self) -> FloatArray:
-        found = np.full(self.values, 1 / max(self.values, 1))
+        shares = np.full(self.values, 1 / max(self.values, 1))
         for _ in range(_ROUNDS):
-            renewed = self._add_up(found)
+            renewed = self._add_up(shares)
             renewed /= max(float(renewed.sum()), _NOTHING)
-            settled = float(np.abs(renewed - found).sum()) < _SETTLED
-            found = renewed
+            settled = float(np.abs(renewed - shares).sum()) < _SETTLED
+            shares = renewed
             if settled:
                 break
-        return found
+        return shares
 
     def _scaled_to(self, told: Marginal) -> FloatArray:
         people = told.people * (len(self.named) / max(int(told.people.sum()), 1))
         nobody = np.zeros(self.values)
         named = told.by_cell(self.added(np.zeros(len(self.named)), nobody, 1 / self._people))
         wanted = np.maximum(people - named, 0.0)  # people whose value is not named
-        found = (people / np.maximum(told.by_cell(np.ones(self.values)), 1))[told.cell]
+        factor = (people / np.maximum(told.by_cell(np.ones(self.values)), 1))[told.cell]
         for _ in range(_MOST_ROUNDS):
-            free = told.by_cell(self._add_up(found)) - named
+            free = told.by_cell(self._add_up(factor)) - named
             if float(np.abs(free - wanted).max(initial=0.0)) < _NEAR:
                 break
             ratio = np.divide(wanted, free, out=np.ones(len(people)), where=free > _NEAR / 100)
-            found = np.maximum(found * ratio[told.cell], _NOTHING)
-        return found
+            factor = np.maximum(factor * ratio[told.cell], _NOTHING)
+        return factor
 
     def _add_up(self, marginal: FloatArray) -> FloatArray:
         """By value: the people of all records, spread by the marginal."""
@@ -220,7 +220,7 @@ def read_people(
     """
     width, people = np.where(high > low, high - low, 1.0), max(matches, 2)
     even = np.maximum(np.minimum(high, last) - np.maximum(low, first), 0.0) / width
-    ends = [((first <= each) & (each <= last)).astype(np.float64) for each in (low, high)]
+    ends = [((first <= end) & (end <= last)).astype(np.float64) for end in (low, high)]
     spanned = (ends[0] + ends[1]) / people + (1 - 2 / people) * even
     return ConditionShares(
         np.where(high > low, spanned, ends[0]),

@@ -65,16 +65,19 @@ class ShareSums:
     ) -> ShareSums:
         """`summed` adds up by line what it is given by record; all of the readings are joined."""
         people, everybody, anybody = np.ones(rows), np.ones(rows), np.ones(rows)
-        for each in readings:
+        for reading in readings:
             people, everybody, anybody = (
-                people * each.people,
-                everybody * each.all,
-                anybody * each.any,
+                people * reading.people,
+                everybody * reading.all,
+                anybody * reading.any,
             )
-        outside = sum(rows - each.told[0] for each in readings)
-        least, most = max(rows - outside, 0.0), min([rows, *(each.told[1] for each in readings)])
-        told = np.array([least]), np.array([most], np.float64)
-        return cls(summed(people), summed(everybody), summed(anybody), told)
+        outside = sum(rows - reading.told[0] for reading in readings)
+        least, most = (
+            max(rows - outside, 0.0),
+            min([rows, *(reading.told[1] for reading in readings)]),
+        )
+        bounds = np.array([least]), np.array([most], np.float64)
+        return cls(summed(people), summed(everybody), summed(anybody), bounds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,11 +130,11 @@ class _RangeSums:
         self._pool_of_row = np.zeros(self._rows, np.int64)
         kept = forms.row >= 0
         self._pool_of_row[forms.row[kept]] = pool[forms.pair_class[kept]]
-        self._shares = [estimated.shares[each.weight] for each in statistics]
-        self._values = [estimated.of_value(forms, each.values) for each in statistics]
+        self._shares = [estimated.shares[statistic.weight] for statistic in statistics]
+        self._values = [estimated.of_value(forms, statistic.values) for statistic in statistics]
         self._records = [
-            estimated.moments.sums[(each.number,)] * estimated.of_value(forms, each.there)
-            for each in statistics
+            estimated.moments.sums[(statistic.number,)] * estimated.of_value(forms, statistic.there)
+            for statistic in statistics
         ]
 
     def totals(self) -> Totals:
@@ -140,12 +143,12 @@ class _RangeSums:
         sums = [self._sums(s.number * h) for s, h in zip(shares, values, strict=True)]
         alone = np.eye(len(sums))
         ends = [self._ends(list(each)) for each in alone]
-        for place, each in enumerate(self._statistics):
-            if each.is_count:
-                sums[place] = np.clip(sums[place], *ends[place])
+        for index, statistic in enumerate(self._statistics):
+            if statistic.is_count:
+                sums[index] = np.clip(sums[index], *ends[index])
         open_ = np.stack([high - low for low, high in ends])
         noise, found = open_ * open_[:, None] / _UNIFORM, np.stack(sums)
-        present = np.stack([self._sums(each) > 0 for each in self._records])
+        present = np.stack([self._sums(record) > 0 for record in self._records])
         quotients = self._quotients(found) if len(sums) == 2 else None
         least, most = np.stack(ends, axis=1)
         return Totals(found, found, present, noise, noise, quotients, certain=(least, most))
@@ -159,7 +162,7 @@ class _RangeSums:
         """The least and the most that Σ_j gradient_j·T_j can be; sums of one weight have the same
         people."""
         low, high = np.zeros(self._rows), np.zeros(self._rows)
-        for shares in {id(each): each for each in self._shares}.values():
+        for shares in {id(share): share for share in self._shares}.values():
             parts = zip(gradient, self._shares, self._values, strict=True)
             h = sum(self._of_row(slope) * own for slope, of, own in parts if of is shares)
             least, most = self._ends_of(shares, np.asarray(h, np.float64))

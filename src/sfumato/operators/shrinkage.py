@@ -79,10 +79,10 @@ class Belief:
         shares = np.empty((groups, len(SIZES)))
         step = max(_AT_ONCE // max(many * len(SIZES), 1), 1)
         there = (values.independent > 0) & np.isfinite(values.away) & np.isfinite(values.variance)
-        values = CountEstimates(*(np.where(there, each, 0.0) for each in _arrays(values)))
+        values = CountEstimates(*(np.where(there, array, 0.0) for array in _arrays(values)))
         for low in range(0, groups, step):
             at = slice(low, low + step)
-            some = CountEstimates(*(np.asarray(each[at]) for each in _arrays(values)))
+            some = CountEstimates(*(np.asarray(array[at]) for array in _arrays(values)))
             seen = there[at][..., None]
             known = np.broadcast_to(USUAL, (len(seen), len(SIZES)))
             going = np.ones(len(seen), np.bool_)
@@ -115,10 +115,10 @@ class Belief:
     def tested(self, values: CountEstimates) -> Belief:
         """The same, with how much larger errors seem to be than believed (Stein)."""
         group = np.broadcast_to(np.arange(len(self.shares))[:, None], values.unbiased.shape)
-        found, noise = self.shrunk(values, group), values.variance
-        moved, limited = (1 - found.kept) * values.away, found.kept > found.gain
-        seen = moved**2 + noise * np.where(limited, 1.0, 2 * found.gain - 1)
-        believed = found.variance + ((found.kept - found.gain) * values.away) ** 2
+        shrunk, noise = self.shrunk(values, group), values.variance
+        moved, limited = (1 - shrunk.kept) * values.away, shrunk.kept > shrunk.gain
+        seen = moved**2 + noise * np.where(limited, 1.0, 2 * shrunk.gain - 1)
+        believed = shrunk.variance + ((shrunk.kept - shrunk.gain) * values.away) ** 2
         there = np.isfinite(seen) & (noise > 0)
         seen, believed = (
             np.divide(e, noise, out=np.zeros_like(seen), where=there).sum(axis=1)
@@ -140,20 +140,20 @@ def likeliest_spread(values: CountEstimates, there: BoolArray) -> FloatArray:
     """τ² by group, from u ~ N(n₀, τ²n₀² + c + V): Fisher's scoring."""
     squares, fixed = values.independent**2, values.chance + values.variance
     away = values.away**2
-    found, going = np.full(len(squares), 0.1), np.ones(len(squares), np.bool_)
+    spread, going = np.full(len(squares), 0.1), np.ones(len(squares), np.bool_)
     for _ in range(_NEWTON):
-        whole = np.maximum(found[:, None] * squares + fixed, _LEAST)
+        whole = np.maximum(spread[:, None] * squares + fixed, _LEAST)
         weight = np.where(there, squares / whole, 0.0)
         score = (weight * (away / whole - 1)).sum(axis=1)
-        moved = found + score / np.maximum((weight**2).sum(axis=1), 1e-300)
-        moved = np.clip(moved, found / 8, found * 8)
+        moved = spread + score / np.maximum((weight**2).sum(axis=1), 1e-300)
+        moved = np.clip(moved, spread / 8, spread * 8)
         moved = np.clip(moved, 1e-9, 1e6)
-        settled = np.abs(moved - found) <= 1e-3 * found
-        found = np.where(going, moved, found)
+        settled = np.abs(moved - spread) <= 1e-3 * spread
+        spread = np.where(going, moved, spread)
         going &= ~settled
         if not going.any():
             break
-    return found
+    return spread
 
 
 def added_up(
@@ -171,19 +171,19 @@ def added_up(
     >>> added_up(two, np.array([8.0]), np.array([[1.0, 1.0, 2.0]])).tolist()
     [[5.25, 2.25, 0.5]]
     """
-    known = np.isfinite(counts) & np.isfinite(weights)
+    finite = np.isfinite(counts) & np.isfinite(weights)
     most = np.minimum(most, totals[:, None])
-    found = np.clip(np.where(known, counts, 0.0), least, most)
+    adjusted = np.clip(np.where(finite, counts, 0.0), least, most)
     for _ in range(_ROUNDS):
-        lacking = np.where(known.all(axis=1), totals - found.sum(axis=1), 0.0)[:, None]
-        room = np.where(lacking > 0, found < most, found > least) & known
+        lacking = np.where(finite.all(axis=1), totals - adjusted.sum(axis=1), 0.0)[:, None]
+        room = np.where(lacking > 0, adjusted < most, adjusted > least) & finite
         shares = np.where(room, weights, 0.0)
         whole = shares.sum(axis=1, keepdims=True)
-        moved = np.divide(lacking * shares, whole, out=np.zeros_like(found), where=whole > 0)
-        found = np.clip(found + moved, least, most)
+        moved = np.divide(lacking * shares, whole, out=np.zeros_like(adjusted), where=whole > 0)
+        adjusted = np.clip(adjusted + moved, least, most)
         if (np.abs(lacking) <= 1e-9 * np.maximum(totals[:, None], 1.0)).all():
             break
-    return np.where(known, found, counts)
+    return np.where(finite, adjusted, counts)
 
 
 def _arrays(cells: CountEstimates) -> tuple[FloatArray, ...]:

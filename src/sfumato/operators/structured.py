@@ -72,14 +72,14 @@ class Composition:
 
         `noise` counts every record as often as its draw was copied.
         """
-        found = inverse.estimate(counts)
-        known = np.clip(found, 0.0, counts.sum()) if noise is None else np.zeros_like(found)
-        variance = inverse.variances(known, counts if noise is None else noise)
-        found = _positive(found, np.sqrt(variance), counts)
-        of = np.zeros(len(found), np.int64)
+        estimate = inverse.estimate(counts)
+        truth = np.clip(estimate, 0.0, counts.sum()) if noise is None else np.zeros_like(estimate)
+        variance = inverse.variances(truth, counts if noise is None else noise)
+        estimate = _positive(estimate, np.sqrt(variance), counts)
+        of = np.zeros(len(estimate), np.int64)
         if blocks and isinstance(inverse, Inverse):
             of = inverse.blocks
-        shares = [e / np.maximum(np.bincount(of, e), _LEAST)[of] for e in (counts, found)]
+        shares = [e / np.maximum(np.bincount(of, e), _LEAST)[of] for e in (counts, estimate)]
         return cls(float(counts.sum()), *shares)
 
 
@@ -90,8 +90,8 @@ def _positive(counts: FloatArray, error: FloatArray, shown: FloatArray) -> Float
     with np.errstate(divide="ignore", invalid="ignore"):
         z = counts / error
         moved = counts + error * np.exp(-z * z / 2 - log_ndtr(z)) / np.sqrt(2 * np.pi)
-    found = np.where(np.isfinite(moved), moved, np.where(np.isfinite(counts), counts, shown))
-    return np.maximum(found, _LEAST)
+    positive = np.where(np.isfinite(moved), moved, np.where(np.isfinite(counts), counts, shown))
+    return np.maximum(positive, _LEAST)
 
 
 class Structured(DrawnEstimated):
@@ -125,44 +125,46 @@ class Structured(DrawnEstimated):
         key = id(sums), power
         if key not in self._sums:
             many = self.inverse.many_blocks
-            place = self.moments.of * many + self._block if many > 1 else self.moments.of
+            cell = self.moments.of * many + self._block if many > 1 else self.moments.of
             whole = product(self.inverse.left[self._symbol] ** power, sums) if power else sums
-            found = sum_by(place, whole, self.moments.classes * many)
-            self._sums[key] = sums, found.reshape(self.moments.classes, many)
+            totals = sum_by(cell, whole, self.moments.classes * many)
+            self._sums[key] = sums, totals.reshape(self.moments.classes, many)
         return self._sums[key][1]
 
     def _by_form(self, forms: Forms, factors: FloatArray, values: FloatArray) -> FloatArray:
         """Σ factors·h over the symbols of every (form, block)."""
         many, codes = self.inverse.many_blocks, self.inverse.codes
         profile, symbol = np.nonzero((forms.cells[:, codes] >= 0) & (values[:, codes] != 0))
-        place = forms.cells[profile, codes[symbol]] * many + self.inverse.blocks[symbol]
+        cell = forms.cells[profile, codes[symbol]] * many + self.inverse.blocks[symbol]
         added = factors[symbol] * values[profile, codes[symbol]]
-        found = sum_by(place, added, int(forms.first[-1]) * many)
-        return found.reshape(-1, many)
+        totals = sum_by(cell, added, int(forms.first[-1]) * many)
+        return totals.reshape(-1, many)
 
     def _added(
         self, forms: Forms, by_class: FloatArray, by_form: FloatArray, pairs: FloatArray | float
     ) -> FloatArray:
         """Σ over the blocks of by_class·by_form, beside what the pairs have already."""
-        found = np.empty(forms.pairs)
+        totals = np.empty(forms.pairs)
         step = max(_AT_ONCE // by_class.shape[1], 1)
         for low in range(0, forms.pairs, step):
             chosen = slice(low, low + step)
             first, second = by_class[forms.pair_class[chosen]], by_form[forms.pair_form[chosen]]
-            found[chosen] = product(first, second).sum(axis=1)
-        return np.asarray(pairs + found)
+            totals[chosen] = product(first, second).sum(axis=1)
+        return np.asarray(pairs + totals)
 
     def _alone(self, forms: Forms, sums: FloatArray, values: FloatArray) -> FloatArray:
         """What the lines add to the form of their own value."""
-        own = self._own_lines(forms)
-        return sum_by(own.pair, product(sums[own.lines], own.values(values)), forms.pairs)
+        own_lines = self._own_lines(forms)
+        return sum_by(
+            own_lines.pair, product(sums[own_lines.lines], own_lines.values(values)), forms.pairs
+        )
 
     def linear(self, forms: Forms, sums: FloatArray, values: FloatArray) -> FloatArray:
-        found = self._alone(forms, self.inverse.own[self._symbol] * sums, values)
+        estimate = self._alone(forms, self.inverse.own[self._symbol] * sums, values)
         if not self.inverse.spreads.any():
-            return found
+            return estimate
         rest = self._by_form(forms, self.inverse.right, values)
-        return self._added(forms, self._by_block(sums, 1), rest, found)
+        return self._added(forms, self._by_block(sums, 1), rest, estimate)
 
     def counted(self, forms: Forms, sums: FloatArray, there: BoolArray) -> FloatArray:
         asked, spreads = there.astype(np.float64), self.inverse.spreads
@@ -177,11 +179,11 @@ class Structured(DrawnEstimated):
         if spreads.all() and (self.inverse.right != 0).all():
             return found
         # and lines that reach nothing but their own value
-        own = self._own_lines(forms)
-        counted = reached[forms.pair_form[own.pair], self._block[own.lines]]
-        counted &= spreads[self._symbol[own.lines]]
-        alone = np.where(counted, 0.0, product(sums[own.lines], own.values(asked)))
-        return found + sum_by(own.pair, alone, forms.pairs)
+        own_lines = self._own_lines(forms)
+        counted = reached[forms.pair_form[own_lines.pair], self._block[own_lines.lines]]
+        counted &= spreads[self._symbol[own_lines.lines]]
+        alone = np.where(counted, 0.0, product(sums[own_lines.lines], own_lines.values(asked)))
+        return found + sum_by(own_lines.pair, alone, forms.pairs)
 
     def quadratic(
         self,
@@ -191,24 +193,24 @@ class Structured(DrawnEstimated):
         first: FloatArray,
         second: FloatArray,
     ) -> FloatArray:
-        own = self._own_lines(forms)
-        symbol = self._symbol[own.lines]
-        weight, here = self.inverse.own[symbol], noise[own.lines]
-        known = -here if truth is None else truth[own.lines]
-        one = own.values(first)
-        other = one if second is first else own.values(second)
-        added = product(weight * (weight * here + known), one * other)
+        own_lines = self._own_lines(forms)
+        symbol = self._symbol[own_lines.lines]
+        weight, here = self.inverse.own[symbol], noise[own_lines.lines]
+        truth_weights = -here if truth is None else truth[own_lines.lines]
+        one = own_lines.values(first)
+        other = one if second is first else own_lines.values(second)
+        added = product(weight * (weight * here + truth_weights), one * other)
         if not self.inverse.spreads.any():
-            return sum_by(own.pair, added, forms.pairs)
+            return sum_by(own_lines.pair, added, forms.pairs)
         right = self.inverse.right
-        rests = [self._by_form(forms, right, each) for each in (first, second)]
-        at = forms.pair_form[own.pair], self._block[own.lines]
+        rests = [self._by_form(forms, right, sums) for sums in (first, second)]
+        at = forms.pair_form[own_lines.pair], self._block[own_lines.lines]
         crossed = one * rests[1][at] + other * rests[0][at]
         added += product(weight * self.inverse.left[symbol] * here, crossed)
-        found = sum_by(own.pair, added, forms.pairs)
-        found = self._added(forms, self._by_block(noise, 2), rests[0] * rests[1], found)
+        variance = sum_by(own_lines.pair, added, forms.pairs)
+        variance = self._added(forms, self._by_block(noise, 2), rests[0] * rests[1], variance)
         plain = -self._by_block(noise, 1) if truth is None else self._by_block(truth, 1)
-        return self._added(forms, plain, self._by_form(forms, right, first * second), found)
+        return self._added(forms, plain, self._by_form(forms, right, first * second), variance)
 
     def independent(self, forms: Forms, sums: FloatArray, values: FloatArray) -> FloatArray:
         assert self._whole is not None
@@ -226,15 +228,15 @@ class Structured(DrawnEstimated):
         assert self._whole is not None
         inverse, shown = self.inverse, self._whole.shown
         crossed = shown * inverse.own * inverse.left
-        rests = [self._by_form(forms, inverse.right, each) for each in (first, second)]
-        others = [self._by_form(forms, crossed, each) for each in (second, first)]
+        rests = [self._by_form(forms, inverse.right, sums) for sums in (first, second)]
+        others = [self._by_form(forms, crossed, sums) for sums in (second, first)]
         level = np.bincount(inverse.blocks, shown * inverse.left**2, minlength=inverse.many_blocks)
         square = self._by_form(forms, shown * inverse.own**2, first * second)
         square += rests[0] * others[0] + rests[1] * others[1] + rests[0] * rests[1] * level
-        own = self._by_form(forms, self._whole.true, first * second)
-        found = self._added(forms, self._by_block(noise, 0), square, 0.0)
-        known = -self._by_block(noise, 0) if truth is None else self._by_block(truth, 0)
-        return self._added(forms, known, own, found)
+        own_part = self._by_form(forms, self._whole.true, first * second)
+        variance = self._added(forms, self._by_block(noise, 0), square, 0.0)
+        truth_weights = -self._by_block(noise, 0) if truth is None else self._by_block(truth, 0)
+        return self._added(forms, truth_weights, own_part, variance)
 
     def rates(self, forms: Forms, sums: FloatArray, there: BoolArray) -> tuple[FloatArray, ...]:
         """With Q what of a block shows something that is there, F what has it, and the step from
@@ -245,9 +247,9 @@ class Structured(DrawnEstimated):
         has, shows = (self._by_form(forms, e, asked) for e in (self._whole.true, shown))
         left = np.bincount(inverse.blocks, shown * inverse.left, minlength=inverse.many_blocks)
         inside = self._by_form(forms, shown * inverse.left, asked)
-        own = self._by_form(forms, shown * inverse.own, asked)
+        own_rate = self._by_form(forms, shown * inverse.own, asked)
         with np.errstate(divide="ignore", invalid="ignore"):
-            step = (own + rest * inside) / shows - rest * (left - inside) / (1 - shows)
+            step = (own_rate + rest * inside) / shows - rest * (left - inside) / (1 - shows)
             jump = np.where(np.isfinite(step) & (step >= 1), 1 / step, 1.0)
         other = np.clip(shows - has * jump, 0.0, 1.0)
         by_block, reached = self._by_block(sums, 0), has > 0
@@ -261,15 +263,15 @@ class Structured(DrawnEstimated):
         sums, copies = moments.sums[(number,)], moments.copies
         noise = sums if copies is None else sums * copies
         truth = -noise if copies is None else np.where(np.asarray(moments.sampled), 0.0, -noise)
-        place = self.pool[moments.of]
+        pool = self.pool[moments.of]
 
         def by_symbol(lines: FloatArray) -> FloatArray:
             blocks = sum_by(
-                place * inverse.many_blocks + self._block, lines, pools * inverse.many_blocks
+                pool * inverse.many_blocks + self._block, lines, pools * inverse.many_blocks
             )
             return blocks.reshape(pools, inverse.many_blocks)[:, inverse.blocks]
 
-        shown = sum_by(place * len(inverse.codes) + self._symbol, sums, pools * len(inverse.codes))
+        shown = sum_by(pool * len(inverse.codes) + self._symbol, sums, pools * len(inverse.codes))
         level = np.bincount(inverse.blocks, whole.shown * inverse.left**2, inverse.many_blocks)
         square = whole.shown * inverse.own * (inverse.own + 2 * inverse.left * inverse.right)
         square = square + inverse.right**2 * level[inverse.blocks]
@@ -279,15 +281,15 @@ class Structured(DrawnEstimated):
             by_symbol(noise) * square + by_symbol(truth) * whole.true,
         ]
         if inverse.many_blocks > 1:
-            found = [self._by_value(each) for each in found]
+            found = [self._by_value(array) for array in found]
         assert self.rows is not None
-        outside = 1 - sum_by(place, sums, pools)[:, None] / max(self.rows, 1.0)
+        outside = 1 - sum_by(pool, sums, pools)[:, None] / max(self.rows, 1.0)
         return CountEstimates(found[0], found[1], np.maximum(found[2], 0.0), outside)
 
     def _by_value(self, by_symbol: FloatArray) -> FloatArray:
-        found = np.zeros((len(by_symbol), self.inverse.values))
-        np.add.at(found.T, self.inverse.codes, by_symbol.T)
-        return found
+        by_value = np.zeros((len(by_symbol), self.inverse.values))
+        np.add.at(by_value.T, self.inverse.codes, by_symbol.T)
+        return by_value
 
 
 class DrawnEstimator(Estimator):
@@ -299,6 +301,6 @@ class DrawnEstimator(Estimator):
         self._inverse, self._whole, self._shrunk = inverse, whole, shrunk
 
     def estimate(self, moments: Moments) -> Estimated:
-        found = Structured(moments, self._inverse, self._whole)
-        found.shrinks = self._shrunk
-        return found
+        estimated = Structured(moments, self._inverse, self._whole)
+        estimated.shrinks = self._shrunk
+        return estimated

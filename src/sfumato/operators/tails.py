@@ -42,13 +42,13 @@ class TwoRates:
         """Pr(O < o | T) + ½·Pr(O = o | T); where the noise is wider, of as many errors."""
         middle = truth * self.own + (self.people - truth) * self.other
         shown = np.clip(middle + (self.shown - middle) / self.stretch, 0.0, self.people)
-        found = saddlepoint(replace(self, shown=shown), truth)
+        chance = saddlepoint(replace(self, shown=shown), truth)
         whole = np.abs(self.shown - np.rint(self.shown)) < 1e-6
         few = np.flatnonzero((self.people <= EXACT) & whole & (self.stretch == 1.0))
         if len(few):
             some = TwoRates(*(e[few] for e in (self.people, shown, self.own, self.other)))
-            found[few] = _interpolated(some, truth[few])
-        return found
+            chance[few] = _interpolated(some, truth[few])
+        return chance
 
     def error(self, truth: FloatArray) -> FloatArray:
         """The standard error of the unbiased estimate."""
@@ -74,7 +74,7 @@ def saddlepoint(law: TwoRates, truth: FloatArray) -> FloatArray:
         curve = truth * q1 * (1 - q1) * x / one**2 + rest * q0 * (1 - q0) * x / other**2
         r = np.sign(s) * np.sqrt(np.maximum(2 * (s * o - logs), 0.0))
         v = s * np.sqrt(curve)
-        found = ndtr(r) + np.exp(-r * r / 2) / np.sqrt(2 * np.pi) * (1 / r - 1 / v)
+        chance = ndtr(r) + np.exp(-r * r / 2) / np.sqrt(2 * np.pi) * (1 / r - 1 / v)
         # at the mean itself: a normal law with its skewness
         skew = truth * q1 * (1 - q1) * (1 - 2 * q1) + rest * q0 * (1 - q0) * (1 - 2 * q0)
         z = (o - truth * q1 - rest * q0) / np.sqrt(spread)
@@ -83,26 +83,26 @@ def saddlepoint(law: TwoRates, truth: FloatArray) -> FloatArray:
         )
         nothing = 0.5 * np.exp(truth * np.log1p(-q1) + rest * np.log1p(-q0))
         everything = 1 - 0.5 * np.exp(truth * np.log(q1) + rest * np.log(q0))
-    found = np.where((np.abs(r) < _NEAR) | ~np.isfinite(found), central, found)
-    found = np.where(o <= 0, nothing, np.where(o >= n, everything, found))
-    return np.asarray(np.clip(found, 0.0, 1.0))
+    chance = np.where((np.abs(r) < _NEAR) | ~np.isfinite(chance), central, chance)
+    chance = np.where(o <= 0, nothing, np.where(o >= n, everything, chance))
+    return np.asarray(np.clip(chance, 0.0, 1.0))
 
 
 def _interpolated(law: TwoRates, truth: FloatArray) -> FloatArray:
     """The law for whole truths, summed up; between them by straight lines."""
-    found = np.empty(len(truth))
+    chances = np.empty(len(truth))
     kinds = np.stack([law.people, law.own, law.other], axis=1)
-    different, place = np.unique(kinds, axis=0, return_inverse=True)
-    for number, (people, own, other) in enumerate(different):
-        rows = np.flatnonzero(place.reshape(-1) == number)
-        table = _mid_tails(round(people), float(own), float(other))
+    different, inverse = np.unique(kinds, axis=0, return_inverse=True)
+    for number, (people, own_rate, other) in enumerate(different):
+        rows = np.flatnonzero(inverse.reshape(-1) == number)
+        table = _mid_tails(round(people), float(own_rate), float(other))
         at = np.clip(truth[rows], 0.0, people)
         low = np.minimum(at.astype(np.int64), max(len(table) - 2, 0))
         shown = np.clip(np.rint(law.shown[rows]), 0, people).astype(np.int64)
         step = at - low
         above = table[np.minimum(low + 1, len(table) - 1), shown]
-        found[rows] = table[low, shown] * (1 - step) + above * step
-    return found
+        chances[rows] = table[low, shown] * (1 - step) + above * step
+    return chances
 
 
 def _mid_tails(people: int, own: float, other: float) -> FloatArray:

@@ -68,15 +68,15 @@ class Uniform(RetentionOperator):
 
         if not self.retention:
             return 1.0
-        own, others = int(counts[code]), int(counts.sum() - counts[code])
-        middle = (own + others) * self.off_diagonal + own * self.retention
-        far = error * own * self.retention
+        people, others = int(counts[code]), int(counts.sum() - counts[code])
+        middle = (people + others) * self.off_diagonal + people * self.retention
+        far = error * people * self.retention
         low, high = math.floor(middle - far) + 1, math.ceil(middle + far) - 1
-        kept = np.arange(own + 1)
+        kept = np.arange(people + 1)
         rate = float(self.off_diagonal)
         right = stats.binom.cdf(high - kept, others, rate)
         right -= stats.binom.cdf(low - 1 - kept, others, rate)
-        return float(1 - stats.binom.pmf(kept, own, float(self.diagonal)) @ right)
+        return float(1 - stats.binom.pmf(kept, people, float(self.diagonal)) @ right)
 
     def inverse(self) -> Inverse:
         # methods, section 1: W[y, x] = (1{y=x} − (1−p)/m) / p

@@ -75,11 +75,11 @@ def allowed_guarantees(profile: Profile) -> list[Allowed]:
     >>> found.guarantee, found.allowed, found.limit[:57]
     ('l-diversity', False, "'flu' has 75 % of the records: more than half have the sa")
     """
-    histograms, found = list(profile.histograms.values()), []
+    histograms, entries = list(profile.histograms.values()), []
     for cls in GUARANTEES.values():
         reach = _checked(reach_of(cls, histograms), histograms)
-        found.append(Allowed(cls.name, reach.allowed, reach.limit, reach.example, reach.ends))
-    return found
+        entries.append(Allowed(cls.name, reach.allowed, reach.limit, reach.example, reach.ends))
+    return entries
 
 
 def reach_of(cls: type[Guarantee], histograms: Sequence[Histogram]) -> Reach:

@@ -141,13 +141,13 @@ DESCRIBERS: list[Describer] = [describe_small_sum, describe_generalized]
 
 def _quasi(table: Table) -> tuple[list[QuasiColumn], dict[str, int]]:
     """What the quasi columns show, and how often they show nothing."""
-    found = [quasi_column(table, name) for name in table.quasi]
+    columns = [quasi_column(table, name) for name in table.quasi]
     missing = dict.fromkeys(table.quasi, 0)
     for batch in table.batches((*table.quasi, *table.sensitive)):
-        for column in found:
+        for column in columns:
             column.add(batch.column(column.name))
             missing[column.name] += batch.column(column.name).null_count
-    return found, missing
+    return columns, missing
 
 
 def _markers(quasi: Sequence[QuasiColumn], profile: Profile) -> list[str]:
@@ -155,14 +155,14 @@ def _markers(quasi: Sequence[QuasiColumn], profile: Profile) -> list[str]:
     shown = {column.name: column.observed() for column in quasi}
     values = {name: seen.values for name, seen in shown.items() if isinstance(seen, Values)}
     values |= {name: histogram.values for name, histogram in profile.histograms.items()}
-    found = {
-        name: [v for v in own if isinstance(v, str) and v.strip().casefold() in MARKERS]
-        for name, own in values.items()
+    markers = {
+        name: [v for v in value if isinstance(v, str) and v.strip().casefold() in MARKERS]
+        for name, value in values.items()
     }
     return [
         f"Column {name!r} has the value {', '.join(map(repr, marks))}. If it stands for what is "
         f"not known, say --missing-markers '{','.join(marks)}'."
-        for name, marks in found.items()
+        for name, marks in markers.items()
         if marks
     ]
 
@@ -239,6 +239,9 @@ def _allowed(profile: Profile) -> ResultTable:
         "Possible",
         "what each guarantee can promise about this table",
         ("guarantee", "for example", "limit"),
-        [(each.guarantee, each.example, each.limit) for each in allowed_guarantees(profile)],
+        [
+            (allowed_guarantee.guarantee, allowed_guarantee.example, allowed_guarantee.limit)
+            for allowed_guarantee in allowed_guarantees(profile)
+        ],
         note="'sfumato advise' finds the strongest that keeps counts as accurate as you need them.",
     )

@@ -214,8 +214,10 @@ def suggest(columns: Sequence[Looked]) -> list[Suggestion]:
     >>> [each.role for each in suggest(stays)]
     ['drop', 'person', 'quasi', 'sensitive', 'drop']
     """
-    found = [_plain(column, columns) for column in columns]
-    hidden = _sensitive(columns, [place for place, given in enumerate(found) if given is None])
+    suggested = [_plain(column, columns) for column in columns]
+    hidden = _sensitive(
+        columns, [index for index, suggestion in enumerate(suggested) if suggestion is None]
+    )
     first: dict[str, str] = {}  # the first column of each meaning
     for place in hidden:
         meaning = columns[place].meaning
@@ -223,13 +225,15 @@ def suggest(columns: Sequence[Looked]) -> list[Suggestion]:
         if about not in first and len(first) < MOST_SENSITIVE:
             values = f"{columns[place].distinct:,} different values"
             why = f"It has {values} that others may not know."
-            found[place] = Suggestion("sensitive", why, about)
+            suggested[place] = Suggestion("sensitive", why, about)
             first[about] = columns[place].name
         else:
             like = f", like {first[about]!r}" if about in first else ""
             why = f"Sensitive as well{like}, and such columns tell more together."
-            found[place] = Suggestion("drop", why, about)
-    return [given or _public(column) for given, column in zip(found, columns, strict=True)]
+            suggested[place] = Suggestion("drop", why, about)
+    return [
+        suggestion or _public(column) for suggestion, column in zip(suggested, columns, strict=True)
+    ]
 
 
 def _sensitive(columns: Sequence[Looked], free: Sequence[int]) -> list[int]:
@@ -238,17 +242,17 @@ def _sensitive(columns: Sequence[Looked], free: Sequence[int]) -> list[int]:
     Where no column has such a meaning, the one with the most values that are still few: texts,
     else codes.
     """
-    few = [place for place in free if 1 < columns[place].distinct <= _MOST_VALUES]
+    few = [index for index in free if 1 < columns[index].distinct <= _MOST_VALUES]
     ranked = [
-        place
+        index
         for meaning in MEANINGS
         if meaning.role == "sensitive"
-        for place in few
-        if columns[place].meaning == meaning
+        for index in few
+        if columns[index].meaning == meaning
     ]
-    plain = [place for place in few if not _visible(columns[place])]
-    texts = [place for place in plain if _is_text(columns[place])]
-    codes = [place for place in plain if _is_code(columns[place])]
+    plain = [index for index in few if not _visible(columns[index])]
+    texts = [index for index in plain if _is_text(columns[index])]
+    codes = [index for index in plain if _is_code(columns[index])]
     return ranked or sorted(texts or codes, key=lambda place: columns[place].distinct)[-1:]
 
 
@@ -307,5 +311,5 @@ def _is_code(column: Looked) -> bool:
 
 
 def _visible(column: Looked) -> bool:
-    known = column.meaning is not None and column.meaning.role == "quasi"
-    return known or bool(pa.types.is_temporal(column.type))
+    is_quasi = column.meaning is not None and column.meaning.role == "quasi"
+    return is_quasi or bool(pa.types.is_temporal(column.type))

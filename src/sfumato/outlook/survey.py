@@ -127,14 +127,14 @@ def survey(
             name,
             source.schema.field(name).type,
             rows,
-            seen[place].present,
-            unique.get(place, seen[place].distinct),
-            place in unique,
-            seen[place].low,
-            seen[place].high,
-            bars[place].bars if place in bars and bars[place].kind == "values" else (),
+            seen[index].present,
+            unique.get(index, seen[index].distinct),
+            index in unique,
+            seen[index].low,
+            seen[index].high,
+            bars[index].bars if index in bars and bars[index].kind == "values" else (),
         )
-        for place, name in enumerate(names)
+        for index, name in enumerate(names)
     ]
     columns = [
         SurveyedColumn(
@@ -144,9 +144,9 @@ def survey(
             column.distinct,
             column.exact,
             suggestion,
-            bars.get(place) or Bars("values", (), column.present),
-            tuple(sorted(seen[place].markers or ())),
+            bars.get(index) or Bars("values", (), column.present),
+            tuple(sorted(seen[index].markers or ())),
         )
-        for place, (column, suggestion) in enumerate(zip(looked, suggest(looked), strict=True))
+        for index, (column, suggestion) in enumerate(zip(looked, suggest(looked), strict=True))
     ]
     return Survey.of(source.label, rows, tuple(columns))

@@ -52,12 +52,12 @@ def refuse_bombs(source: Source) -> None:
         return
     import pyarrow.parquet as pq
 
-    found = [pq.read_metadata(path) for path in source.paths]
-    rows = sum(metadata.num_rows for metadata in found)
+    footers = [pq.read_metadata(path) for path in source.paths]
+    rows = sum(metadata.num_rows for metadata in footers)
     stored = sum(path.stat().st_size for path in source.paths)
     unpacked = sum(
         metadata.row_group(group).total_byte_size
-        for metadata in found
+        for metadata in footers
         for group in range(metadata.num_row_groups)
     )
     if rows > MOST_ROWS or unpacked > max(MOST_PACKED * stored, _SMALL):
@@ -120,14 +120,14 @@ def _ask(source: Source, asked: Asked, progress: Progress) -> tuple[int, dict[in
     A database keeps something for every value of every column at once, so a wide table is read
     several times, some columns each time.
     """
-    rows, found = 0, {}
+    rows, answers = 0, {}
     places = list(asked)
     for start in range(0, max(len(places), 1), _TOGETHER):
         some = places[start : start + _TOGETHER]
         rows, *cells = _one_pass(source, some, [sql for p in some for sql in asked[p]], progress)
-        for place in some:
-            found[place] = [cells.pop(0) for _ in asked[place]]
-    return int(rows), found
+        for index in some:
+            answers[index] = [cells.pop(0) for _ in asked[index]]
+    return int(rows), answers
 
 
 def _one_pass(
@@ -135,7 +135,7 @@ def _one_pass(
 ) -> tuple[Any, ...]:
     import duckdb
 
-    names = [source.schema.names[place] for place in places]
+    names = [source.schema.names[index] for index in places]
     failures: list[Exception] = []
 
     def renamed() -> Iterator[pa.RecordBatch]:
@@ -151,7 +151,7 @@ def _one_pass(
             failures.append(error)  # DuckDB would tell it in its own words
             raise
 
-    aliases = [f"c{place}" for place in places]
+    aliases = [f"c{index}" for index in places]
     kinds = [source.schema.field(name).type for name in names]
     types = [_countable(pa.nulls(0, kind)).type for kind in kinds]
     schema = pa.schema(list(zip(aliases, types, strict=True)))
@@ -159,8 +159,8 @@ def _one_pass(
         connection.register("people", pa.RecordBatchReader.from_batches(schema, renamed()))
         try:
             query = f"SELECT {', '.join(('count(*)', *parts))} FROM people"
-            found: tuple[Any, ...] = connection.execute(query).fetchall()[0]
-            return found
+            row: tuple[Any, ...] = connection.execute(query).fetchall()[0]
+            return row
         except duckdb.Error as error:
             if failures:
                 raise failures[0] from None
@@ -187,9 +187,9 @@ def _countable(array: pa.Array) -> pa.Array:
 def first_pass(source: Source, progress: Progress) -> tuple[int, list[Summary]]:
     kinds = [source.schema.field(name).type for name in source.schema.names]
     asked: dict[int, list[str]] = {}
-    for place, kind in enumerate(kinds):
-        name = f"c{place}"
-        parts = asked[place] = [f"count({name})"]
+    for index, kind in enumerate(kinds):
+        name = f"c{index}"
+        parts = asked[index] = [f"count({name})"]
         parts.append(f"approx_count_distinct({name})" if _plain(kind) else "0")
         if _sql_type(kind) == "other" or not _plain(kind):
             parts += ["NULL", "NULL"]
@@ -198,8 +198,8 @@ def first_pass(source: Source, progress: Progress) -> tuple[int, list[Summary]]:
             parts += [f"min({number})", f"max({number})"]
         marked = f"list(DISTINCT trim({name})) FILTER (lower(trim({name})) IN ({_MARKED}))"
         parts.append(marked if pa.types.is_string(_values_of(kind)) else "NULL")
-    rows, found = _ask(source, asked, progress)
-    return rows, [Summary(*found[place]) for place in range(len(kinds))]
+    rows, answers = _ask(source, asked, progress)
+    return rows, [Summary(*answers[index]) for index in range(len(kinds))]
 
 
 def _values_of(kind: pa.DataType) -> pa.DataType:
@@ -214,47 +214,47 @@ def second_pass(
     people."""
     asked: dict[int, list[str]] = {}
     bins: dict[int, tuple[float, float]] = {}
-    for place, summary in enumerate(seen):
-        kind = source.schema.field(source.schema.names[place]).type
+    for index, summary in enumerate(seen):
+        kind = source.schema.field(source.schema.names[index]).type
         if not _plain(kind):
             continue
         few = summary.distinct <= MOST_VALUES
-        counted = f"count(DISTINCT c{place})"
+        counted = f"count(DISTINCT c{index})"
         parts = ["NULL", counted if few or summary.distinct > 0.9 * summary.present else "NULL"]
         if not summary.present or _identifies(summary):
             pass
         elif _sql_type(kind) != "other" and summary.distinct > MOST_BARS:
             low, high = summary.low, summary.high
             if low is not None and high is not None and 0 < high - low < math.inf:
-                bins[place] = (float(low), _width(float(low), float(high), kind))
-                number = _number(f"c{place}", kind)
+                bins[index] = (float(low), _width(float(low), float(high), kind))
+                number = _number(f"c{index}", kind)
                 parts[0] = (
                     f"histogram(least(floor(({number} - ({low!r}::DOUBLE)) / "
-                    f"{bins[place][1]!r}), {BINS - 1})::INTEGER)"
+                    f"{bins[index][1]!r}), {BINS - 1})::INTEGER)"
                 )
         elif few:
-            parts = [f"histogram(c{place})", "NULL"]  # which has every value
+            parts = [f"histogram(c{index})", "NULL"]  # which has every value
         if parts != ["NULL", "NULL"]:
-            asked[place] = parts
+            asked[index] = parts
     histograms: dict[int, Bars] = {}
     unique: dict[int, int] = {}
     _, answers = _ask(source, asked, progress) if asked else (0, {})
-    for place, (counts, different) in answers.items():
-        kind = source.schema.field(source.schema.names[place]).type
-        if place in bins:
-            low, width = bins[place]
-            last = int((float(seen[place].high or 0.0) - low) / width)
+    for index, (counts, different) in answers.items():
+        kind = source.schema.field(source.schema.names[index]).type
+        if index in bins:
+            low, width = bins[index]
+            last = int((float(seen[index].high or 0.0) - low) / width)
             bars = tuple(
                 (_span(low, width, number, kind), int((counts or {}).get(number, 0)))
                 for number in range(min(last + 1, BINS))
             )
-            others = seen[place].present - sum(count for _, count in bars)
-            histograms[place] = Bars("bins", bars, others)
+            others = seen[index].present - sum(count for _, count in bars)
+            histograms[index] = Bars("bins", bars, others)
         elif counts is not None:
-            histograms[place] = _value_bars(counts, kind, seen[place].present)
+            histograms[index] = _value_bars(counts, kind, seen[index].present)
             different = len(counts)
         if different is not None:
-            unique[place] = int(different)
+            unique[index] = int(different)
     return histograms, unique
 
 

@@ -73,15 +73,15 @@ class Drawing:
 
     def save(self, path: str | Path) -> None:
         """Write a page or a picture, whole or not at all."""
-        place = Path(path)
-        ending = place.suffix.lower()
+        file = Path(path)
+        ending = file.suffix.lower()
         if ending not in FORMATS:
             raise UsageError(
                 f"A chart is written as {', '.join(FORMATS)}. Got {str(path)!r} instead."
             )
-        if not place.parent.is_dir():
-            raise UsageError(f"There is no folder {str(place.parent)!r} to write a chart to.")
-        write_whole(place, self._page() if ending == ".html" else self._picture(ending))
+        if not file.parent.is_dir():
+            raise UsageError(f"There is no folder {str(file.parent)!r} to write a chart to.")
+        write_whole(file, self._page() if ending == ".html" else self._picture(ending))
 
     def _page(self) -> str:
         panels = [
@@ -143,13 +143,13 @@ class Drawing:
 
     def _rows(self, measure: AnswerMeasure) -> list[Row]:
         keys = [axis.keys if axis.ordered else [str(k) for k in axis.keys] for axis in self.axes]
-        found: list[Row] = []
-        for place, value in enumerate(measure.values):
-            row = {f"key{n}": each[place] for n, each in enumerate(keys)} or {"key0": ""}
-            low, high = measure.low[place], measure.high[place]
-            text = measure.texts[place]
-            found.append({**row, "value": value, "low": low, "high": high, "text": text})
-        return [row for row in found if row["value"] is not None]
+        rows: list[Row] = []
+        for index, value in enumerate(measure.values):
+            row = {f"key{n}": key[index] for n, key in enumerate(keys)} or {"key0": ""}
+            low, high = measure.low[index], measure.high[index]
+            text = measure.texts[index]
+            rows.append({**row, "value": value, "low": low, "high": high, "text": text})
+        return [row for row in rows if row["value"] is not None]
 
     def _bars(self, rows: list[Row], name: str) -> Panel:
         import altair as alt

@@ -197,7 +197,7 @@ def error_by_value(
     """Errors by sensitive value (the keys) and line; the chart shows the ends of a long list."""
     import altair as alt
 
-    lines = list(dict.fromkeys(line for found in errors.values() for line in found))
+    lines = list(dict.fromkeys(line for error in errors.values() for line in error))
     ranked = sorted(
         errors, key=lambda value: -sum(errors[value].values()) / max(len(errors[value]), 1)
     )
@@ -239,19 +239,19 @@ def attack_advantage(
     """Per attack (the keys): what it gains against each line, with intervals. 0 is nothing."""
     import altair as alt
 
-    lines = list(dict.fromkeys(line for found in figures.values() for line in found))
-    ends = [end for found in figures.values() for f in found.values() for end in (f.low, f.high)]
+    lines = list(dict.fromkeys(line for figure in figures.values() for line in figure))
+    ends = [end for figure in figures.values() for f in figure.values() for end in (f.low, f.high)]
     low, high = min(0.0, *ends), max(0.02, *ends)
     panels: list[tuple[str, Spec]] = []
-    for attack, found in figures.items():
+    for attack, advantage in figures.items():
         rows: list[Row] = [
             {"line": line, "gain": f.value, "low": f.low, "high": f.high}
-            for line, f in found.items()
+            for line, f in advantage.items()
         ]
         base = alt.Chart(data(rows))
         scale = alt.Scale(domain=[low, high], nice=True)
         axis = alt.Axis(format="~%", tickCount=5)
-        y = alt.Y("line:N", title=None, sort=list(found), axis=alt.Axis(labelLimit=170))
+        y = alt.Y("line:N", title=None, sort=list(advantage), axis=alt.Axis(labelLimit=170))
         zero = alt.Chart(data([{"gain": 0}])).mark_rule(color=GREY, strokeDash=[3, 3])
         bars = base.mark_rule(strokeWidth=2).encode(
             x=alt.X("low:Q", title="advantage", scale=scale, axis=axis),
@@ -263,10 +263,14 @@ def attack_advantage(
             x=alt.X("gain:Q", scale=scale, axis=axis), y=y, **named("line", lines, legend=False)
         )
         layers = alt.layer(zero.encode(x=alt.X("gain:Q", scale=scale, axis=axis)), bars, dots)
-        panels.append((attack, specification(layers, max(2, len(found)) * _ROW)))
+        panels.append((attack, specification(layers, max(2, len(advantage)) * _ROW)))
     table = untitled(
         ("attack", by, "advantage", "from", "to"),
-        [(attack, line, *f.ends) for attack, found in figures.items() for line, f in found.items()],
+        [
+            (attack, line, *f.ends)
+            for attack, figure in figures.items()
+            for line, f in figure.items()
+        ],
         percent=frozenset(("advantage", "from", "to")),
     )
     return Chart("attacks", "What attacks gain", caption, panels, table)

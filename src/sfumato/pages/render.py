@@ -89,7 +89,7 @@ def _environment() -> jinja2.Environment:
     hashes = (base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in scripts)
     environment.globals.update(
         scripts=scripts,
-        hashes=" ".join(f"'sha256-{found}'" for found in hashes),
+        hashes=" ".join(f"'sha256-{hash_}'" for hash_ in hashes),
         css=(HERE / "page.css").read_text("utf-8"),
     )
     return environment

@@ -26,13 +26,13 @@ def ask(release: Release, sql: str, **how: Any) -> Answer:
     request = Request(**how)
     with deep_refused():
         tree = read(sql)
-        found = answered_exactly(release, tree, request)
-        if found is None:
+        table = answered_exactly(release, tree, request)
+        if table is None:
             tree = with_known_parts(release, tree, request)
             question = question_of(tree, release.columns, release.merges)
             check_spelling(question, release.columns)
-            found = answer(release, question, request)
-        return found if request.min_count is None else found.hiding(request.min_count)
+            table = answer(release, question, request)
+        return table if request.min_count is None else table.hiding(request.min_count)
 
 
 open = open_release  # its public name

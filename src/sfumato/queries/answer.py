@@ -60,11 +60,13 @@ class Answer:
     def to_json(self) -> dict[str, Any]:
         """What `--json` prints: dates and infinities as text, since JSON has neither."""
         rows = [{name: value_to_json(v) for name, v in row.items()} for row in self.rows()]
-        found = {"columns": self.columns, "rows": rows, "estimator": self.estimator or None}
+        fields = {"columns": self.columns, "rows": rows, "estimator": self.estimator or None}
         if self.summed_over:
             keys = [name for name in self.columns if any(name in row for row in self.summed_over)]
-            found["grouping"] = [{key: int(key in row) for key in keys} for row in self.summed_over]
-        return found
+            fields["grouping"] = [
+                {key: int(key in row) for key in keys} for row in self.summed_over
+            ]
+        return fields
 
     def to_arrow(self) -> pa.Table:
         return self.table
@@ -113,7 +115,7 @@ class Answer:
         for name in self.aggregates:
             value, error, low, high = (table.column(p).to_pylist() for p in self._parts(name))
             parts, whole = zip(value, error, low, high, strict=True), name in self.counts
-            texts = [estimate_text(*each, None, whole=whole) for each in parts]
+            texts = [estimate_text(*part, None, whole=whole) for part in parts]
             measures.append(AnswerMeasure(name, value, low, high, texts))
         caption = f"Error bars are intervals that hold in {100 * self.confidence:.6g} % of cases."
         return Drawing(title, caption, axes, measures)
@@ -149,9 +151,9 @@ class Answer:
             if name in self.counts:
                 small = pc.less(table.column(name), float(least))
                 for part in self._parts(name):
-                    place = table.column_names.index(part)
+                    index = table.column_names.index(part)
                     shown = pc.if_else(small, None, table.column(part))
-                    table = table.set_column(place, part, shown)
+                    table = table.set_column(index, part, shown)
         return replace(self, table=table)
 
     @property
@@ -172,8 +174,8 @@ class Answer:
                 f"The answer has {len(self):,} rows and {len(self.aggregates)} aggregates, so it "
                 "is not one number. Use rows(), to_arrow() or to_pandas()."
             )
-        found = self.table.column(self.aggregates[0] + suffix)[0].as_py()
-        return math.nan if found is None else float(found)
+        cell = self.table.column(self.aggregates[0] + suffix)[0].as_py()
+        return math.nan if cell is None else float(cell)
 
     def __repr__(self) -> str:
         if len(self) == 1 and [self.columns] == [self._parts(name) for name in self.aggregates]:
@@ -181,8 +183,8 @@ class Answer:
         titles, lines = self._cells()
         right = [name in self.aggregates for name in titles]
         widths = [
-            max(len(title), *(len(line[place]) for line in lines), 0)
-            for place, title in enumerate(titles)
+            max(len(title), *(len(line[index]) for line in lines), 0)
+            for index, title in enumerate(titles)
         ]
 
         def aligned(line: list[str]) -> str:
@@ -218,10 +220,10 @@ class Answer:
             [
                 self._text(row, name)
                 if name in self.aggregates
-                else self._key(place, name, row[name])
+                else self._key(index, name, row[name])
                 for name in titles
             ]
-            for place, row in enumerate(self.table.slice(0, MOST_SHOWN).to_pylist())
+            for index, row in enumerate(self.table.slice(0, MOST_SHOWN).to_pylist())
         ]
         return titles, lines
 

@@ -87,22 +87,22 @@ def leave_open(
 
     `confused` names the values that the buckets of the columns cannot tell apart.
     """
-    known = {name: pc.is_nan(answer.column(name)) for name in aggregates}
-    if not any(pc.any(each).as_py() for each in known.values()):
+    missing = {name: pc.is_nan(answer.column(name)) for name in aggregates}
+    if not any(pc.any(flags).as_py() for flags in missing.values()):
         return answer
-    found = (
+    message = (
         f"The buckets cannot tell some values of {' and '.join(map(repr, columns))} apart, because "
         f"they nearly always stand together: {list_some(confused(), 50)}. They have no unbiased "
         "estimate one by one: ask for those that stand together by IN, or use the estimator "
         "'shrunk'."
     )
-    if all(pc.all(each).as_py() for each in known.values()):
-        raise SingularOperator(found)
-    warnings.warn(found, WeakPromiseWarning, stacklevel=6)
-    for name, unknown in known.items():
+    if all(pc.all(flags).as_py() for flags in missing.values()):
+        raise SingularOperator(message)
+    warnings.warn(message, WeakPromiseWarning, stacklevel=6)
+    for name, unknown in missing.items():
         for column in (name, f"{name}_stderr", f"{name}_low", f"{name}_high"):
-            place = answer.column_names.index(column)
+            index = answer.column_names.index(column)
             empty = pa.nulls(len(answer), answer.column(column).type)
             kept = pc.if_else(pc.fill_null(unknown, False), empty, answer.column(column))
-            answer = answer.set_column(place, column, kept)
+            answer = answer.set_column(index, column, kept)
     return answer

@@ -43,15 +43,15 @@ class ByValue:
     def forms(self) -> tuple[IntArray, IntArray, IntArray]:
         """The form of every (profile, value …), the first of each profile, and the key of each."""
         keys = max(len(self.first_of_key), 1)
-        known, form = different(self._at[0] * keys + self.key)
+        distinct, form = different(self._at[0] * keys + self.key)
         cells = np.full(self._shape, -1)
         cells[self._at] = form
-        first = np.searchsorted(known // keys, np.arange(self._shape[0] + 1))
-        return cells, first, known % keys
+        first = np.searchsorted(distinct // keys, np.arange(self._shape[0] + 1))
+        return cells, first, distinct % keys
 
     def statistic(self, planned: Planned) -> Statistic:
-        place = planned.values, planned.there
-        if place not in self._values:
+        slot = planned.values, planned.there
+        if slot not in self._values:
             there: BoolArray = np.zeros(self._shape, np.bool_)
             there[self._at] = True if planned.there is None else self._flags(planned.there)
             values = there.astype(np.float64)
@@ -59,8 +59,8 @@ class ByValue:
                 numbers = np.zeros(self._shape)
                 numbers[self._at] = numbers_of(self.table.column(planned.values))
                 values = np.where(there, numbers, 0.0)
-            self._values[place] = values, there
-        values, there = self._values[place]
+            self._values[slot] = values, there
+        values, there = self._values[slot]
         return Statistic(planned.weight, planned.weight.number, values, there)
 
     def adding(self, planned: Planned) -> BoolArray:
@@ -75,8 +75,8 @@ class ByValue:
         return np.asarray(adds & one.there, np.bool_)
 
     def _flags(self, name: str) -> BoolArray:
-        found = pc.fill_null(self.table.column(name).cast(pa.bool_()), False)
-        return np.asarray(found.to_numpy(), np.bool_)
+        flags = pc.fill_null(self.table.column(name).cast(pa.bool_()), False)
+        return np.asarray(flags.to_numpy(), np.bool_)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,12 +91,12 @@ class LineClasses:
 
     @classmethod
     def read(cls, lines: pa.Table, plan: QuestionPlan) -> LineClasses:
-        keys, first = numbered([lines.column(f"k{place}") for place in plan.quasi], len(lines))
+        keys, first = numbered([lines.column(f"k{index}") for index in plan.quasi], len(lines))
         profile, first_profile = numbered([lines.column(name) for name in plan.mixed], len(lines))
         many = max(len(first_profile), 1)
-        known, of = different(keys * many + profile)
+        distinct, of = different(keys * many + profile)
         profiles = lines.select(plan.mixed).take(pa.array(first_profile))
-        return cls(of, known // many, known % many, first, profiles)
+        return cls(of, distinct // many, distinct % many, first, profiles)
 
     @property
     def number(self) -> int:
@@ -126,10 +126,10 @@ def numbered(columns: Sequence[pa.ChunkedArray], rows: int) -> tuple[IntArray, I
     array([], dtype=int64)
     """
     whole = np.zeros(rows, np.int64)
-    for each in columns:
-        if pa.types.is_floating(each.type):
-            each = pc.add(each, pa.scalar(0.0, each.type))  # −0 is 0
-        codes = _encoded(each)
+    for column in columns:
+        if pa.types.is_floating(column.type):
+            column = pc.add(column, pa.scalar(0.0, column.type))  # −0 is 0
+        codes = _encoded(column)
         # so that numbers stay small however many columns there are
         _, whole = different(whole * (int(codes.max(initial=-1)) + 1) + codes)
     first = np.zeros(int(whole.max(initial=-1)) + 1, np.int64)
@@ -145,8 +145,8 @@ def different(numbers: IntArray) -> tuple[IntArray, IntArray]:
     """
     bound = int(numbers.max(initial=-1)) + 1
     if bound > 4 * len(numbers) + 1024:
-        known, inverse = np.unique(numbers, return_inverse=True)
-        return known, inverse
+        distinct, inverse = np.unique(numbers, return_inverse=True)
+        return distinct, inverse
     there = np.zeros(bound, np.bool_)
     there[numbers] = True
     return np.flatnonzero(there), (np.cumsum(there) - 1)[numbers]
@@ -160,12 +160,12 @@ def _encoded(values: pa.ChunkedArray) -> IntArray:
             return np.asarray(numbers, np.int64) - low
     # every chunk has the one dictionary; Arrow joins no chunks of, say, coded decimals
     chunks = pc.dictionary_encode(values, null_encoding="encode").chunks
-    return np.concatenate([np.empty(0, np.int64), *(each.indices.to_numpy() for each in chunks)])
+    return np.concatenate([np.empty(0, np.int64), *(chunk.indices.to_numpy() for chunk in chunks)])
 
 
 def numbers_of(values: pa.ChunkedArray) -> FloatArray:
-    found = values.cast(pa.float64()) if not pa.types.is_float64(values.type) else values
-    return np.asarray(pc.fill_null(found, 0.0).to_numpy(), np.float64)
+    numbers = values.cast(pa.float64()) if not pa.types.is_float64(values.type) else values
+    return np.asarray(pc.fill_null(numbers, 0.0).to_numpy(), np.float64)
 
 
 def _places(table: pa.Table, name: str) -> IntArray:

@@ -73,7 +73,7 @@ def combine(
         )
     value = math.fsum(estimates) / many
     within = math.fsum(variances) / many
-    between = math.fsum((each - value) ** 2 for each in estimates) / (many - 1)
+    between = math.fsum((estimate - value) ** 2 for estimate in estimates) / (many - 1)
     total = within + (1 + 1 / many) * between
     missing = (1 + 1 / many) * between / total if total else 0.0
     freedom = _freedom(many, missing, complete_freedom)

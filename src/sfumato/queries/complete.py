@@ -105,8 +105,8 @@ class Completion(ABC):
             words = self.draws.words(f"prior of copy {copy}", pairs).reshape(2, -1)
             first, second = ((words >> np.uint64(11)) + 0.5) * 2.0**-53
             radius, angle = np.sqrt(-2 * np.log(first)), 2 * np.pi * second
-            found = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])
-            return np.asarray(found[:count], np.float64)
+            normal = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])
+            return np.asarray(normal[:count], np.float64)
 
         return asked
 

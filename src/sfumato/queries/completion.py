@@ -32,8 +32,8 @@ def drawn_values(chances: FloatArray, uniform: FloatArray) -> IntArray:
     [0, 1]
     """
     below = np.cumsum(chances, axis=1)
-    found = (below <= (uniform * below[:, -1])[:, None]).sum(axis=1)
-    return np.asarray(np.minimum(found, chances.shape[1] - 1), np.int64)
+    codes = (below <= (uniform * below[:, -1])[:, None]).sum(axis=1)
+    return np.asarray(np.minimum(codes, chances.shape[1] - 1), np.int64)
 
 
 def values_given_symbols(
@@ -68,14 +68,14 @@ def dealt_values(
     rule: Links, codes: Sequence[IntArray], lists: Lists, uniform: Uniform
 ) -> IntArray:
     """Deal every bucket's values to its people, who stand in the order of the buckets."""
-    found = np.empty(len(lists.values), np.int64)
+    assigned = np.empty(len(lists.values), np.int64)
     for people in lists.alike():
         slots = lists.values[people]
         person, value = np.broadcast_arrays(people[:, :, None], slots[:, None, :])
         scores = rule.pair_scores(codes, person, value)
         dealt = swapped(scores, uniform)
-        found[people] = np.take_along_axis(slots, dealt, axis=1)
-    return found
+        assigned[people] = np.take_along_axis(slots, dealt, axis=1)
+    return assigned
 
 
 def swapped(scores: FloatArray, uniform: Uniform) -> IntArray:
@@ -87,17 +87,17 @@ def swapped(scores: FloatArray, uniform: Uniform) -> IntArray:
     [[0, 1], [0, 1], [0, 1]]
     """
     many, size, _ = scores.shape
-    place = np.arange(many)[:, None]
+    row = np.arange(many)[:, None]
     dealt = np.argsort(uniform(many * size).reshape(many, size), axis=1)
     pairs = size // 2
     for _ in range(_SWEEPS + _PER_PERSON * size if pairs else 0):
         order = np.argsort(uniform(size))
         one, other = order[:pairs][None], order[pairs : 2 * pairs][None]
-        mine, theirs = dealt[place, one], dealt[place, other]
-        gain = scores[place, one, theirs] + scores[place, other, mine]
-        gain -= scores[place, one, mine] + scores[place, other, theirs]
+        mine, theirs = dealt[row, one], dealt[row, other]
+        gain = scores[row, one, theirs] + scores[row, other, mine]
+        gain -= scores[row, one, mine] + scores[row, other, theirs]
         chance = 1 / (1 + np.exp(-np.clip(gain, -700, 700)))
         swap = uniform(many * pairs).reshape(many, pairs) < chance
-        dealt[place, one] = np.where(swap, theirs, mine)
-        dealt[place, other] = np.where(swap, mine, theirs)
+        dealt[row, one] = np.where(swap, theirs, mine)
+        dealt[row, other] = np.where(swap, mine, theirs)
     return dealt

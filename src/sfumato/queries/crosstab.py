@@ -72,8 +72,8 @@ class Crosstab:
                 f"{', '.join(ERRORS)}. Got {name!r}, {part!r} instead."
             )
         column = self.answer.table.column(f"{name}_{part}" if part else name)
-        found = np.array(column.to_pylist(), np.float64)
-        return found.reshape([len(each) for each in self.keys])
+        numbers = np.array(column.to_pylist(), np.float64)
+        return numbers.reshape([len(key) for key in self.keys])
 
     def to_json(self) -> dict[str, Any]:
         return {**self.answer.to_json(), "independence": self.test.to_json()}
@@ -102,8 +102,8 @@ class Crosstab:
         for places in _beside(widths, shutil.get_terminal_size((100, 24)).columns):
             texts = [
                 "  ".join(
-                    line[place].rjust(widths[place]) if place else line[place].ljust(widths[place])
-                    for place in places
+                    line[index].rjust(widths[index]) if index else line[index].ljust(widths[index])
+                    for index in places
                 ).rstrip()
                 for line in ruled
             ]
@@ -141,11 +141,11 @@ def _beside(widths: Sequence[int], room: int) -> list[list[int]]:
     """
     blocks: list[list[int]] = []
     left = 0
-    for place, width in enumerate(widths[1:], start=1):
+    for index, width in enumerate(widths[1:], start=1):
         if not blocks or left < width + 2:
             blocks.append([0])
             left = room - widths[0]
-        blocks[-1].append(place)
+        blocks[-1].append(index)
         left -= width + 2
     return blocks
 
@@ -163,17 +163,19 @@ def crosstab(
     cells = table.cells()
     names = (rows, columns)
     keys = {
-        name: pa.array(_repeated(table.keys, place), table.kinds[place])
-        for place, name in enumerate(names)
+        name: pa.array(_repeated(table.keys, index), table.kinds[index])
+        for index, name in enumerate(names)
     }
-    found = {
+    columns_of_answer = {
         f"{measure}{part}": pa.array(values[number].ravel(), pa.float64(), from_pandas=True)
         for measure, values in cells.items()
         for number, part in enumerate(_PARTS)
     }
-    given = Answer(pa.table({**keys, **found}), MEASURES, request.confidence, table.estimator)
+    answered = Answer(
+        pa.table({**keys, **columns_of_answer}), MEASURES, request.confidence, table.estimator
+    )
     source = source_of(release, session_of(release, request.threads))
-    return Crosstab(names, given, independence_of(source, question))
+    return Crosstab(names, answered, independence_of(source, question))
 
 
 def _named(release: Release, text: str) -> tuple[str, str]:
@@ -204,7 +206,7 @@ class _Asked:
         self.kinds = [table.column(name).type for name in ("r", "c")]
         self.keys: list[list[Any]] = [
             answered.column("k").to_pylist()
-            for answered in (self._ask((place,), (Call(COUNT, (), ()),)) for place in range(2))
+            for answered in (self._ask((index,), (Call(COUNT, (), ()),)) for index in range(2))
         ]
         if len(self.keys[0]) * len(self.keys[1]) > MOST_CELLS:
             raise QueryError(
@@ -222,34 +224,34 @@ class _Asked:
         """Of the records with the same keys `by`."""
         question = self._question
         estimated = any(term.sensitive for term in question.where)
-        if not estimated and not any(question.keys[place].sensitive for place in by):
+        if not estimated and not any(question.keys[index].sensitive for index in by):
             totals = self._ask(by, (Call(COUNT, (), ()),)).column("a0").to_numpy()
             shape = [1, 1, 1]
             for place in by:
                 shape[1 + place] = len(totals)
             with np.errstate(invalid="ignore", divide="ignore"):
                 return np.asarray(self._counts / totals.reshape(shape))
-        others = [place for place in range(2) if place not in by]
-        combinations = np.indices([len(self.keys[place]) for place in others])
+        others = [index for index in range(2) if index not in by]
+        combinations = np.indices([len(self.keys[other]) for other in others])
         combinations = combinations.reshape(len(others), -1).T
         wanted = [
             self._share(
-                [(place, self.keys[place][n]) for place, n in zip(others, each, strict=True)]
+                [(other, self.keys[other][n]) for other, n in zip(others, combination, strict=True)]
             )
-            for each in combinations.tolist()
+            for combination in combinations.tolist()
         ]
         table = self._ask(by, wanted)
         parts = [
             [table.column(f"a{number}{part}").to_numpy(zero_copy_only=False) for part in _PARTS]
             for number in range(len(wanted))
         ]
-        found = np.array(parts, np.float64)  # (other keys, parts, own keys)
+        shares = np.array(parts, np.float64)  # (other keys, parts, own keys)
         if not by:
-            return np.moveaxis(found[:, :, 0], 0, 1).reshape(self._counts.shape)
-        return np.moveaxis(found, 0, 1 if by == (_COLUMN,) else 2)
+            return np.moveaxis(shares[:, :, 0], 0, 1).reshape(self._counts.shape)
+        return np.moveaxis(shares, 0, 1 if by == (_COLUMN,) else 2)
 
     def _share(self, keys: Sequence[tuple[int, Any]]) -> Formula:
-        conditions = tuple(self._equals(self._question.keys[place], key) for place, key in keys)
+        conditions = tuple(self._equals(self._question.keys[index], key) for index, key in keys)
         parts = (Call(COUNT, (), conditions), Call(COUNT, (), ()))
         return Formula(f"{parts[0].text} / COUNT(*)", parts, lambda counts: counts[0] / counts[1])
 
@@ -266,25 +268,25 @@ class _Asked:
                 *(Output("k", "key", number) for number in range(len(by))),
                 *(Output(f"a{number}", "aggregate", number) for number in range(len(aggregates))),
             ),
-            keys=tuple(self._question.keys[place] for place in by),
+            keys=tuple(self._question.keys[index] for index in by),
             groupings=(tuple(range(len(by))),),
             aggregates=tuple(aggregates),
             bins={
-                by.index(place): bins for place, bins in self._question.bins.items() if place in by
+                by.index(index): bins for index, bins in self._question.bins.items() if index in by
             },
         )
         return answer(self._release, asked, self._request).table
 
     def _placed(self, table: pa.Table, name: str) -> FloatArray:
         """An aggregate by cell; a cell that nobody could be in counts 0."""
-        found = np.zeros((len(_PARTS), *(len(each) for each in self.keys)))
+        grid = np.zeros((len(_PARTS), *(len(key) for key in self.keys)))
         places = [
-            np.array([{key: n for n, key in enumerate(keys)}[key] for key in own], np.int64)
-            for keys, own in zip(
-                self.keys, (table.column(each).to_pylist() for each in ("r", "c")), strict=True
+            np.array([{key: n for n, key in enumerate(keys)}[key] for key in labels], np.int64)
+            for keys, labels in zip(
+                self.keys, (table.column(side).to_pylist() for side in ("r", "c")), strict=True
             )
         ]
         for number, part in enumerate(_PARTS):
             values: npt.NDArray[Any] = np.array(table.column(name + part).to_pylist(), np.float64)
-            found[number, places[0], places[1]] = values
-        return found
+            grid[number, places[0], places[1]] = values
+        return grid

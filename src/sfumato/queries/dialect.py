@@ -196,7 +196,9 @@ def refuse_node(node: Node) -> NoReturn:
     if isinstance(node, exp.Anonymous):
         refuse(f"the function {node.name}", f"Functions there are: {_FUNCTION_NAMES}.")
     if isinstance(node, exp.AggFunc):
-        usage = ", ".join(use for each in dict.fromkeys(AGGREGATES.values()) for use in each.usage)
+        usage = ", ".join(
+            use for fromkey in dict.fromkeys(AGGREGATES.values()) for use in fromkey.usage
+        )
         refuse(
             f"the aggregate {node.sql_name()}", f"Aggregates there are: {usage}, each with FILTER."
         )
@@ -233,16 +235,16 @@ def scalar_parts(node: Node) -> dict[str, list[Node]]:
         return parts
     if kind is exp.In and set(filled(node)) - {"this", "expressions"}:
         refuse("IN with a sub-query or a list column", "Write the values out: IN ('a', 'b').")
-    for place, value in node.args.items():
+    for argument, value in node.args.items():
         for child in value if isinstance(value, list) else [value]:
             if not isinstance(child, exp.Expr):
                 continue
-            if isinstance(child, exp.DataType) and place == "to":
+            if isinstance(child, exp.DataType) and argument == "to":
                 check_type(child)
-            elif (kind, place) in _UNITS:
+            elif (kind, argument) in _UNITS:
                 check_unit(child)
             else:
-                parts.setdefault(place, []).append(child)
+                parts.setdefault(argument, []).append(child)
     return parts
 
 

@@ -79,10 +79,10 @@ def variables(values: FloatArray | Sequence[FloatArray]) -> list[Dual]:
     many = len(values)
     return [
         Dual(
-            np.asarray(each, np.float64),
-            tuple(np.full(np.shape(each), float(i == j)) for j in range(many)),
+            np.asarray(value, np.float64),
+            tuple(np.full(np.shape(value), float(i == j)) for j in range(many)),
         )
-        for i, each in enumerate(values)
+        for i, value in enumerate(values)
     ]
 
 

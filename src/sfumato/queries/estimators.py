@@ -44,11 +44,11 @@ def estimators_of(release: Release) -> list[tuple[str, str, str]]:
     ['shrunk (default)', 'inverse', 'em']
     """
     source = source_of(release, session_of(release))
-    found = []
+    estimators = []
     for name in source.estimators:
         title = f"{name} (default)" if name == source.estimators[0] else name
-        found.append((title, *WORDS[name]))
-    return found
+        estimators.append((title, *WORDS[name]))
+    return estimators
 
 
 def estimated_by(name: str) -> str | None:

@@ -60,8 +60,8 @@ def answer(release: Release, question: Question, request: Request) -> Answer:
         )
     last = "filled" if "filled" in tables else "estimates"
     if question.is_plain and not question.keys:
-        own, given = zip(*answer_columns(question), strict=True)
-        table = pa.table([tables[last].column(name) for name in own], list(given))
+        own_names, given_names = zip(*answer_columns(question), strict=True)
+        table = pa.table([tables[last].column(name) for name in own_names], list(given_names))
     else:
         table = session.run(answer_statement(question, last), {last: tables[last]})
     names = [output.name for output in question.outputs if output.of == "aggregate"]
@@ -99,16 +99,18 @@ def _by_grouping(source: QuestionSource, question: Question, request: Request) -
     tables: list[pa.Table] = []
     for places in question.groupings:
         part = replace(
-            question, keys=tuple(question.keys[place] for place in places), groupings=(places,)
+            question, keys=tuple(question.keys[index] for index in places), groupings=(places,)
         )
-        found = _estimates(source, part, request)
-        own = {f"k{number}": f"k{place}" for number, place in enumerate(places)}
-        found = found.rename_columns([own.get(name, name) for name in found.column_names])
-        for place in range(len(question.keys)):
-            if place not in places:
-                found = found.append_column(f"k{place}", pa.nulls(len(found)))
-        number = pa.array(np.full(len(found), len(tables)))
-        tables.append(found.append_column(GROUPING, number))
+        estimates = _estimates(source, part, request)
+        renamed = {f"k{number}": f"k{index}" for number, index in enumerate(places)}
+        estimates = estimates.rename_columns(
+            [renamed.get(name, name) for name in estimates.column_names]
+        )
+        for index in range(len(question.keys)):
+            if index not in places:
+                estimates = estimates.append_column(f"k{index}", pa.nulls(len(estimates)))
+        number = pa.array(np.full(len(estimates), len(tables)))
+        tables.append(estimates.append_column(GROUPING, number))
     return pa.concat_tables(tables, promote_options="permissive")
 
 
@@ -187,9 +189,9 @@ class Evaluation:
         """Keys `k…` and, for each aggregate, `a…` with error and interval: one line per row."""
         question, source = self._question, self._source
         columns = question.sensitive
-        told = EngineAnswer.of(source, question)
-        plan, lines, classes = told.plan, told.lines, told.classes
-        moments, cells = told.moments, told.cells
+        engine_answer = EngineAnswer.of(source, question)
+        plan, lines, classes = engine_answer.plan, engine_answer.lines, engine_answer.classes
+        moments, cells = engine_answer.moments, engine_answer.cells
         estimator = None
         if cells is not None:
             estimator = source.estimator(columns, self._name)
@@ -200,26 +202,26 @@ class Evaluation:
             estimated = None
             forms = Forms.of(classes.profile, np.zeros((1, 1), np.int64), np.arange(2))
             reached = np.ones(forms.pairs, np.bool_)
-        forms, found = self._rows(plan, lines, classes, cells, forms, reached)
+        forms, rows = self._rows(plan, lines, classes, cells, forms, reached)
         counts = None
         if self._name == EM and columns:
             counts = source.likeliest_counts(columns, moments)
-        for place, (aggregate, planned) in enumerate(
+        for index, (aggregate, planned) in enumerate(
             zip(question.aggregates, plan.sums, strict=True)
         ):
             totals = totals_of(source, planned, moments, forms, cells, estimator, estimated)
             values = totals.values
             if counts is not None and cells is not None:
-                statistics = [cells.statistic(each) for each in planned]
+                statistics = [cells.statistic(statistic) for statistic in planned]
                 values = np.stack(
                     [
-                        forms.by_row(summed(forms, counts[each.weight], each.values))
-                        for each in statistics
+                        forms.by_row(summed(forms, counts[statistic.weight], statistic.values))
+                        for statistic in statistics
                     ]
                 )
             for suffix, array in self._columns(aggregate, totals, values).items():
-                found[f"a{place}{suffix}"] = array
-        return pa.table(found)
+                rows[f"a{index}{suffix}"] = array
+        return pa.table(rows)
 
     def _rows(
         self,
@@ -236,19 +238,19 @@ class Evaluation:
         key_of_form = np.zeros(1, np.int64) if cells is None else cells.forms[2]
         many = 1 if cells is None else max(len(cells.first_of_key), 1)
         combined = classes.key[forms.pair_class] * many + key_of_form[forms.pair_form]
-        known, row = different(combined[reached])
+        distinct, row = different(combined[reached])
         placed = np.full(forms.pairs, -1)
         placed[reached] = row
         keys: dict[str, pa.Array | pa.ChunkedArray] = {}
-        for place, key in enumerate(self._question.keys):
+        for index, key in enumerate(self._question.keys):
             if not key.sensitive:
-                chosen = classes.first_of_key[known // many]
-                keys[f"k{place}"] = lines.column(f"k{place}").take(pa.array(chosen))
+                chosen = classes.first_of_key[distinct // many]
+                keys[f"k{index}"] = lines.column(f"k{index}").take(pa.array(chosen))
             else:
                 assert cells is not None
-                chosen = cells.first_of_key[known % many]
-                keys[f"k{place}"] = cells.table.column(f"k{place}").take(pa.array(chosen))
-        return forms.placed(placed, len(known)), keys
+                chosen = cells.first_of_key[distinct % many]
+                keys[f"k{index}"] = cells.table.column(f"k{index}").take(pa.array(chosen))
+        return forms.placed(placed, len(distinct)), keys
 
     def _columns(
         self, aggregate: Aggregate, totals: Totals, values: FloatArray
@@ -259,14 +261,14 @@ class Evaluation:
                 value, stderr, low, high = simulated(
                     aggregate, totals, values, self._request.quantile
                 )
-                known = np.isfinite(value)
+                defined = np.isfinite(value)
             else:
-                found = aggregate.combine(*variables(totals.values))
-                value = found.value
+                combined = aggregate.combine(*variables(totals.values))
+                value = combined.value
                 if values is not totals.values:
                     value = aggregate.combine(*variables(values)).value
-                known = aggregate.known(values, np.asarray(totals.present.all(axis=0)))
-                gradient = [np.where(known, slope, 0.0) for slope in found.slopes]
+                defined = aggregate.known(values, np.asarray(totals.present.all(axis=0)))
+                gradient = [np.where(defined, slope, 0.0) for slope in combined.slopes]
                 stderr = np.sqrt(np.maximum(totals.variance(gradient), 0.0))
                 low, high = aggregate.interval(
                     totals, value, stderr, self._request.quantile, gradient
@@ -277,7 +279,7 @@ class Evaluation:
             low = np.maximum(low, 0.0)
         columns = {"": value, "_stderr": stderr, "_low": low, "_high": high}
         return {
-            end: pa.array(array, pa.float64(), mask=~known, from_pandas=False)
+            end: pa.array(array, pa.float64(), mask=~defined, from_pandas=False)
             for end, array in columns.items()
         }
 
@@ -307,10 +309,10 @@ def _check_numbers(plan: QuestionPlan, domains: Sequence[pa.Array]) -> None:
 
 def _extremes(release: Release, plan: QuestionPlan) -> dict[Hashable, tuple[float, float]]:
     """What a weight that is a column can be, where the manifest says it."""
-    found: dict[Hashable, tuple[float, float]] = {}
+    extremes: dict[Hashable, tuple[float, float]] = {}
     for weight in (weights[0] for weights in plan.weights() if len(weights) == 1):
         name = weight.terms[weight.factors[0]].column if len(weight.factors) == 1 else None
         domain = release.column(name).domain if name is not None else None
         if isinstance(domain, Range) and domain.low is not None and domain.high is not None:
-            found[weight] = float(domain.low), float(domain.high)
-    return found
+            extremes[weight] = float(domain.low), float(domain.high)
+    return extremes

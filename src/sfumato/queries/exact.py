@@ -147,10 +147,10 @@ def with_known_parts(release: Release, tree: Node, request: Request) -> Node:
         inside = isinstance(part.parent, exp.From | exp.Subquery)
         if inside or len(_outer(part.this).expressions) > 1:
             continue
-        found = answered_exactly(release, part.this, request)
-        if found is None:
+        exact_answer = answered_exactly(release, part.this, request)
+        if exact_answer is None:
             continue
-        values = [literal(value) for value in found.table.column(0).to_pylist()]
+        values = [literal(value) for value in exact_answer.table.column(0).to_pylist()]
         if isinstance(part.parent, exp.In) and values:
             part.parent.set("expressions", values)
             part.parent.set("query", None)
@@ -191,7 +191,7 @@ def _concerns(release: Release, tree: Node, request: Request) -> bool:
     if request.keys or request.estimator is not None:
         return False
     sensitive = {column.name.lower() for column in release.sensitive}
-    known, aliases = set(names), {each.alias.lower() for each in tree.find_all(exp.Alias)}
+    names_there, aliases = set(names), {alias.alias.lower() for alias in tree.find_all(exp.Alias)}
     for node in tree.walk():
         if isinstance(node, (exp.Rollup, exp.Cube, exp.GroupingSets, PeopleCount)):
             return False
@@ -199,8 +199,8 @@ def _concerns(release: Release, tree: Node, request: Request) -> bool:
             name = node.name.lower()
             if name in sensitive:
                 return False
-            told = any(name.endswith(f"_{error}") for error in ERRORS)
-            if told and name not in known | aliases:
+            is_error = any(name.endswith(f"_{error}") for error in ERRORS)
+            if is_error and name not in names_there | aliases:
                 return False
     return True
 
@@ -228,15 +228,15 @@ def _prepared(release: Release, tree: Node) -> Node:
     named = {column.name.lower(): column for column in release.quasi}
     for alias in tree.find_all(exp.Alias):
         shown = unwrap(alias.this)
-        own = isinstance(shown, exp.Column) and shown.name.lower() == alias.alias.lower()
-        if not own:  # from here on the name may mean something else
+        same_name = isinstance(shown, exp.Column) and shown.name.lower() == alias.alias.lower()
+        if not same_name:  # from here on the name may mean something else
             named.pop(alias.alias.lower(), None)
 
     def exact(node: Node) -> Node:
         if isinstance(node, exp.Column) and node.name.lower() in named:
-            found = node.copy()
-            found.set("this", exp.to_identifier(named[node.name.lower()].name, quoted=True))
-            return found
+            copy = node.copy()
+            copy.set("this", exp.to_identifier(named[node.name.lower()].name, quoted=True))
+            return copy
         return node
 
     columns = list(named.values())
@@ -270,11 +270,11 @@ def _without_stars(select: exp.Select) -> list[Node]:
                 "`complete` makes tables with likely values for every record, and "
                 "`release.to_pandas()` gives the published rows as they are.",
             )
-        for each in _without_stars(inner):
-            if not each.alias_or_name:
-                shown = each.sql(dialect="duckdb", comments=False)[:60]
+        for without_star in _without_stars(inner):
+            if not without_star.alias_or_name:
+                shown = without_star.sql(dialect="duckdb", comments=False)[:60]
                 raise QueryError(f"{shown!r} in the sub-query has no name. Give it one with AS.")
-            items.append(exp.column(each.alias_or_name, quoted=True))
+            items.append(exp.column(without_star.alias_or_name, quoted=True))
     return items
 
 
@@ -285,12 +285,12 @@ def _is_figure(item: Node, select: exp.Select) -> bool:
     inner = _source(select)
     if inner is None:
         return False
-    made = {each.alias_or_name.lower(): each for each in inner.expressions}
+    expressions = {expression.alias_or_name.lower(): expression for expression in inner.expressions}
     passed = any(map(_is_star, inner.expressions))  # names of what is further inside
     return any(
-        _is_figure(made.get(column.name.lower(), column), inner)
+        _is_figure(expressions.get(column.name.lower(), column), inner)
         for column in item.find_all(exp.Column)
-        if passed or column.name.lower() in made
+        if passed or column.name.lower() in expressions
     )
 
 
@@ -302,9 +302,9 @@ def _source(select: exp.Select) -> exp.Select | None:
         return _outer(table)
     if isinstance(table, exp.Table):
         for clause in _withs(select):
-            for each in clause.expressions:
-                if each.alias.lower() == table.name.lower():
-                    return _outer(each.this)
+            for expression in clause.expressions:
+                if expression.alias.lower() == table.name.lower():
+                    return _outer(expression.this)
     return None
 
 
@@ -319,7 +319,7 @@ def _withs(select: Node) -> Iterator[exp.With]:
 def _names(outer: exp.Select, estimated: Sequence[bool]) -> list[str]:
     """What the answer calls its columns: as asked, else after what they are."""
     taken: set[str] = set()
-    found = []
+    names = []
     for item, figure in zip(outer.expressions, estimated, strict=True):
         base = item.alias or _title(unwrap(item))
         name, number = base, 1
@@ -332,8 +332,8 @@ def _names(outer: exp.Select, estimated: Sequence[bool]) -> list[str]:
             number += 1
             name = f"{base}_{number}"
         taken |= _all_names(name, figure)
-        found.append(name)
-    return found
+        names.append(name)
+    return names
 
 
 def _all_names(name: str, figure: bool) -> set[str]:
@@ -346,16 +346,16 @@ def _title(item: Node) -> str:
         rule = AGGREGATES.get(type(call))
         name = rule.name if rule else call.sql_name().lower()
         inside = [unwrap(part) for part in (call.this, call.args.get("expression")) if part]
-        if all(isinstance(each, exp.Column) for each in inside):
-            return "_".join([name, *(each.name for each in inside)])
+        if all(isinstance(node, exp.Column) for node in inside):
+            return "_".join([name, *(node.name for node in inside)])
         return name
     return item.name if isinstance(item, exp.Column) else item.sql("duckdb", comments=False)
 
 
 def _put_in_order(outer: exp.Select, lumps: Mapping[str, Lumps], estimated: Sequence[bool]) -> None:
     """Rows by what the question says, then by their keys, ranges by their numbers."""
-    items = [unwrap(each.unalias()) for each in outer.expressions]
-    aliases = {each.alias.lower(): unwrap(each.this) for each in outer.find_all(exp.Alias)}
+    items = [unwrap(expression.unalias()) for expression in outer.expressions]
+    aliases = {alias.alias.lower(): unwrap(alias.this) for alias in outer.find_all(exp.Alias)}
 
     def ranked(node: Node) -> Node:
         meant = unwrap(node)
@@ -371,11 +371,11 @@ def _put_in_order(outer: exp.Select, lumps: Mapping[str, Lumps], estimated: Sequ
 
     order = outer.args.get("order")
     rows = [] if order is None else list(order.expressions)
-    for each in rows:
-        each.set("this", ranked(each.this))
-    for place, figure in enumerate(estimated, start=1):
+    for row in rows:
+        row.set("this", ranked(row.this))
+    for index, figure in enumerate(estimated, start=1):
         if not figure:
-            key = ranked(exp.Literal.number(place))
+            key = ranked(exp.Literal.number(index))
             rows.append(exp.Ordered(this=key, desc=False, nulls_first=False))
     if rows:
         outer.set("order", exp.Order(expressions=rows))

@@ -60,7 +60,7 @@ class Formula(Aggregate):
         compute = _compiled(node, place_of)
         inner = unwrap(node)
         divided = isinstance(inner, exp.Div) and all(
-            is_aggregate(unwrap(each)) for each in (inner.this, inner.expression)
+            is_aggregate(unwrap(side)) for side in (inner.this, inner.expression)
         )
         return cls(
             node.sql(dialect="duckdb", comments=False),
@@ -81,7 +81,7 @@ class Formula(Aggregate):
         yield from self.parts
 
     def sums(self) -> tuple[LinearSum, ...]:
-        return tuple(each for part in self.parts for each in part.sums())
+        return tuple(sum_ for part in self.parts for sum_ in part.sums())
 
     def _places(self) -> Iterator[tuple[Call, slice]]:
         """Every part, and where its statistics stand."""
@@ -92,16 +92,16 @@ class Formula(Aggregate):
             start += many
 
     def below(self) -> tuple[int, ...]:
-        return tuple(place.start + each for part, place in self._places() for each in part.below())
+        return tuple(slots.start + sum_ for part, slots in self._places() for sum_ in part.below())
 
     def combine(self, *totals: Dual) -> Dual:
-        return self.compute([part.combine(*totals[place]) for part, place in self._places()])
+        return self.compute([part.combine(*totals[slots]) for part, slots in self._places()])
 
     def known(self, totals: FloatArray, present: BoolArray) -> BoolArray:
-        found = np.isfinite(self.combine(*map(Dual, totals)).value)
-        for part, place in self._places():
-            found &= part.known(totals[place], present)
-        return np.asarray(found, np.bool_)
+        defined = np.isfinite(self.combine(*map(Dual, totals)).value)
+        for part, slots in self._places():
+            defined &= part.known(totals[slots], present)
+        return np.asarray(defined, np.bool_)
 
 
 def _compiled(node: Node, place_of: Callable[[Node], int]) -> Compute:
@@ -109,10 +109,10 @@ def _compiled(node: Node, place_of: Callable[[Node], int]) -> Compute:
     node = unwrap(node)
     kind = type(node)
     if is_aggregate(node):
-        place = place_of(node)
-        return lambda parts: parts[place]
+        slot = place_of(node)
+        return lambda parts: parts[slot]
     if kind in _OF_TWO:
-        one, other = (_compiled(each, place_of) for each in (node.this, node.expression))
+        one, other = (_compiled(side, place_of) for side in (node.this, node.expression))
         two = _OF_TWO[kind]
         return lambda parts: two(one(parts), other(parts))
     if kind in _OF_ONE:
@@ -142,10 +142,10 @@ def _compiled(node: Node, place_of: Callable[[Node], int]) -> Compute:
 
 def _with_number(node: exp.Pow | exp.Round | exp.Nullif, inner: Compute) -> Compute:
     """x ^ number, ROUND(x, digits) and NULLIF(x, number)."""
-    given = node.args.get("decimals") if isinstance(node, exp.Round) else node.expression
-    negative = isinstance(given, exp.Neg)
-    literal = given.this if negative and given is not None else given
-    if given is None:
+    digits = node.args.get("decimals") if isinstance(node, exp.Round) else node.expression
+    negative = isinstance(digits, exp.Neg)
+    literal = digits.this if negative and digits is not None else digits
+    if digits is None:
         literal = exp.Literal.number(0)
     if not isinstance(literal, exp.Literal) or literal.is_string:
         refuse(

@@ -22,7 +22,7 @@ MOST_IN_RANGE = 100_000
 def grid(release: Release, question: Question) -> dict[str, pa.Table]:
     """The domain of every key, as the tables `domain0 …`."""
     combinations, tables = 1, {}
-    for place, key in enumerate(question.keys):
+    for index, key in enumerate(question.keys):
         if key.column is None:
             raise QueryError(
                 f"The key {key.text} is an expression, so its values cannot be listed. Group by "
@@ -30,7 +30,7 @@ def grid(release: Release, question: Question) -> dict[str, pa.Table]:
             )
         domain = _domain(release, key.column)
         combinations *= len(domain)
-        tables[f"domain{place}"] = pa.table({"value": domain})
+        tables[f"domain{index}"] = pa.table({"value": domain})
     if combinations > MOST_COMBINATIONS:
         raise QueryError(
             f"The keys have {combinations:,} combinations; at most {MOST_COMBINATIONS:,} are "

@@ -51,11 +51,11 @@ class Independence:
             return f"Independence is not tested: {self.refused}."
         assert self.p_value is not None
         shown = f"p = {self.p_value:.2g}" if self.p_value >= 1e-4 else "p < 0.0001"
-        found = (
+        text = (
             f"Independence: chi-square {self.statistic:,.1f} with {self.freedom:,} "
             f"{'degree' if self.freedom == 1 else 'degrees'} of freedom, {shown}."
         )
-        return f"{found} {self.note}".rstrip()
+        return f"{text} {self.note}".rstrip()
 
 
 def independence_of(source: QuestionSource, question: Question) -> Independence:
@@ -63,9 +63,11 @@ def independence_of(source: QuestionSource, question: Question) -> Independence:
     reason = _hindrance(source, question)
     if reason is not None:
         return Independence(refused=reason)
-    told = EngineAnswer.of(source, question)
-    (counts,) = [told.moments.sums[(each.weight,)] for each in told.plan.sums[0]]
-    sides = [_side(source, told, place) for place in range(2)]
+    engine_answer = EngineAnswer.of(source, question)
+    (counts,) = [
+        engine_answer.moments.sums[(weight.weight,)] for weight in engine_answer.plan.sums[0]
+    ]
+    sides = [_side(source, engine_answer, index) for index in range(2)]
     block, note = None, ""
     for place, key in enumerate(question.keys):
         if key.sensitive and (inside := source.mixed_within(sides[place].shown)) is not None:
@@ -80,8 +82,8 @@ def independence_of(source: QuestionSource, question: Question) -> Independence:
             refused=f"{keys[0]:,} by {keys[1]:,} cells are too many for a release whose people "
             f"were mixed within blocks, at most {MOST_KEYS:,}; group the values by CASE"
         )
-    found = association(sides[0], sides[1], np.asarray(counts, np.float64), block)
-    return _told_of(found, note)
+    associated = association(sides[0], sides[1], np.asarray(counts, np.float64), block)
+    return _told_of(associated, note)
 
 
 def _told_of(found: Association, note: str) -> Independence:
@@ -121,15 +123,15 @@ def _side(source: QuestionSource, told: EngineAnswer, place: int) -> Side:
         return Side.exact(numbers[line_of_class[told.moments.of]])
     assert told.cells is not None
     (name,) = key.sensitive
-    own = told.plan.columns.index(name)
-    asked = _keys_of_values(told.cells.table, f"x{own}", f"k{place}")
-    return Side(told.moments.shown[own], source.scores(name, asked))
+    column_index = told.plan.columns.index(name)
+    asked = _keys_of_values(told.cells.table, f"x{column_index}", f"k{place}")
+    return Side(told.moments.shown[column_index], source.scores(name, asked))
 
 
 def _keys_of_values(table: pa.Table, value: str, key: str) -> FloatArray:
     """By (key, value): 1 where the value has the key."""
     keys, _ = numbered([table.column(key)], len(table))
     values = np.asarray(table.column(value).to_numpy(), np.int64)
-    found = np.zeros((int(keys.max(initial=-1)) + 1, int(values.max(initial=-1)) + 1))
-    found[keys, values] = 1.0
-    return found
+    matrix = np.zeros((int(keys.max(initial=-1)) + 1, int(values.max(initial=-1)) + 1))
+    matrix[keys, values] = 1.0
+    return matrix

@@ -74,8 +74,8 @@ def drawn_sample(
 
     sample = Sample(
         codes,
-        [each.size for each in coded],
-        [each.is_ordered for each in coded],
+        [column_codes.size for column_codes in coded],
+        [column_codes.is_ordered for column_codes in coded],
         np.arange(len(shown)),
         len(shown),
         shown,
@@ -97,11 +97,11 @@ def shown_chances(
     matrix = operator.likelihood()
     if isinstance(operator, Parts):
         estimates = np.maximum(counts @ operator.weights(), 1e-3)
-        own, shares = operator.symbol_codes, operator.total(estimates)
+        symbol_codes, shares = operator.symbol_codes, operator.total(estimates)
         chances = np.zeros((operator.values, operator.domain))
-        np.add.at(chances.T, own, matrix * (estimates / shares[own])[:, None])
+        np.add.at(chances.T, symbol_codes, matrix * (estimates / shares[symbol_codes])[:, None])
         parts = np.zeros((len(operator.parts), operator.domain))
-        parts[operator.symbol_parts, own] = estimates / shares[own]
+        parts[operator.symbol_parts, symbol_codes] = estimates / shares[symbol_codes]
         return chances, shares / shares.sum(), parts
     estimates = np.maximum(operator.estimate(counts.astype(np.float64)), 1e-3)
     return matrix.T, estimates / estimates.sum(), None
@@ -149,15 +149,15 @@ def listed_sample(
 
     def reading(units: IntArray) -> SampleReading:
         some = listed[units]
-        held = np.asarray(some.sum(axis=0), np.float64)
-        operator = BucketOperator(held, (some.T @ shares[units]).toarray(), None)
-        placed = listed.multiply(1 / np.maximum(held, 1.0)).tocsr()
+        totals = np.asarray(some.sum(axis=0), np.float64)
+        operator = BucketOperator(totals, (some.T @ shares[units]).toarray(), None)
+        placed = listed.multiply(1 / np.maximum(totals, 1.0)).tocsr()
         return SampleReading(dealt, prior / prior.sum(), placed, shares @ operator.seen_inverse)
 
     sample = Sample(
         codes,
-        [each.size for each in coded],
-        [each.is_ordered for each in coded],
+        [column_codes.size for column_codes in coded],
+        [column_codes.is_ordered for column_codes in coded],
         bucket,
         shares.shape[0],
         bucket,

@@ -24,7 +24,7 @@ class Names:
         """The exact name of the column meant, or None."""
         if name in self._roles:
             return name
-        alike = [known for known in self._roles if known.lower() == name.lower()]
+        alike = [role for role in self._roles if role.lower() == name.lower()]
         return alike[0] if len(alike) == 1 else None
 
     def column(self, node: exp.Column) -> str:
@@ -45,7 +45,7 @@ class Names:
         return found
 
     def unknown(self, name: str) -> QueryError:
-        alike = [known for known in self._roles if known.lower() == name.lower()]
+        alike = [role for role in self._roles if role.lower() == name.lower()]
         if alike:
             return QueryError(
                 f"The name {name!r} could mean {' or '.join(alike)}. Write it exactly, in quotes."

@@ -36,10 +36,12 @@ def flattened(
     if clause is not None:
         if clause.args.get("recursive"):
             refuse("WITH RECURSIVE", "Write the question without it.")
-        for each in clause.expressions:
-            if not isinstance(each.this, exp.Select) or each.args["alias"].args.get("columns"):
+        for expression in clause.expressions:
+            if not isinstance(expression.this, exp.Select) or expression.args["alias"].args.get(
+                "columns"
+            ):
                 refuse("this form of WITH", "Write WITH name AS (SELECT …).")
-            known[each.alias.lower()] = flattened(each.this, columns, known)
+            known[expression.alias.lower()] = flattened(expression.this, columns, known)
         select = select.copy()
         select.set("with_", None)
     source = select.args.get("from_")
@@ -66,10 +68,10 @@ def _spelled_out(
             return node
         return exp.Paren(this=aliases[name].copy())
 
-    for clause in [select.args[place] for place in clauses if select.args.get(place)]:
+    for clause in [select.args[claus] for claus in clauses if select.args.get(claus)]:
         in_order = isinstance(clause, exp.Order)
-        for each in clause.expressions:
-            node = each.this if in_order else each
+        for expression in clause.expressions:
+            node = expression.this if in_order else expression
             number = int(node.name) if isinstance(node, exp.Literal) and node.is_int else 0
             if 1 <= number <= len(items):
                 node.replace(items[number - 1].copy())
@@ -109,31 +111,31 @@ def _merged(
         )
     result = outer.copy()
     result.set("expressions", _selected(outer, named, name))
-    renamed = {each.alias.lower() for each in outer.expressions if each.alias}
-    for place in _PLACES:
-        if result.args.get(place) is not None:
-            own = renamed if place == "order" else set()
-            result.set(place, _replaced(result.args[place], named, name, own))
+    renamed = {expression.alias.lower() for expression in outer.expressions if expression.alias}
+    for clause in _PLACES:
+        if result.args.get(clause) is not None:
+            own_names = renamed if clause == "order" else set()
+            result.set(clause, _replaced(result.args[clause], named, name, own_names))
     result.set("from_", inner.args["from_"].copy())
     conditions = result.args.get("where")
     if not grouped:
         result.set("where", _both(inner.args.get("where"), conditions, exp.Where))
         return result
     if inner.args.get("limit") or inner.args.get("offset"):
-        for place in ("where", "order", "offset"):
-            if outer.args.get(place) is not None:
+        for clause in ("where", "order", "offset"):
+            if outer.args.get(clause) is not None:
                 refuse(
-                    f"{place.upper()} over a sub-query with LIMIT or OFFSET",
+                    f"{clause.upper()} over a sub-query with LIMIT or OFFSET",
                     "Move the LIMIT to the outer SELECT, or all of it inside.",
                 )
-    for place in ("where", "group"):
-        result.set(place, inner.args[place].copy() if inner.args.get(place) else None)
+    for clause in ("where", "group"):
+        result.set(clause, inner.args[clause].copy() if inner.args.get(clause) else None)
     result.set("having", _both(inner.args.get("having"), conditions, exp.Having))
-    for place in _OUTER:
-        if inner.args.get(place) is not None:
-            if outer.args.get(place) is not None:
-                refuse(f"{place.upper()} in a sub-query and outside", "Write it once, outside.")
-            result.set(place, inner.args[place].copy())
+    for clause in _OUTER:
+        if inner.args.get(clause) is not None:
+            if outer.args.get(clause) is not None:
+                refuse(f"{clause.upper()} in a sub-query and outside", "Write it once, outside.")
+            result.set(clause, inner.args[clause].copy())
     return result
 
 
@@ -144,7 +146,7 @@ def _aggregates(node: Node) -> bool:
 def _outputs(inner: exp.Select, columns: Collection[str]) -> dict[str, Node]:
     """What the names of the inner SELECT stand for, the first of two as in DuckDB; empty where it
     selects everything and no more."""
-    found: dict[str, Node] = {}
+    outputs: dict[str, Node] = {}
     for item in inner.expressions:
         if isinstance(item, exp.Star):
             if filled(item):
@@ -152,13 +154,13 @@ def _outputs(inner: exp.Select, columns: Collection[str]) -> dict[str, Node]:
             if len(inner.expressions) == 1:
                 return {}
             for name in columns:
-                found.setdefault(name, exp.column(name, quoted=True))
+                outputs.setdefault(name, exp.column(name, quoted=True))
             continue
         if not item.alias_or_name:
             shown = item.sql(dialect="duckdb", comments=False)[:60]
             raise QueryError(f"{shown!r} in the sub-query has no name. Give it one with AS.")
-        found.setdefault(item.alias_or_name, unwrap(item.unalias()))
-    return found
+        outputs.setdefault(item.alias_or_name, unwrap(item.unalias()))
+    return outputs
 
 
 def _selected(outer: exp.Select, named: Mapping[str, Node], name: str) -> list[Node]:
@@ -179,7 +181,7 @@ def _replaced(
     node: Node, named: Mapping[str, Node], name: str, renamed: Collection[str] = ()
 ) -> Node:
     """`renamed` are names of the outer SELECT, which it may sort by."""
-    folded = {key.lower(): found for key, found in reversed(list(named.items()))}
+    folded = {key.lower(): replacement for key, replacement in reversed(list(named.items()))}
 
     def replace(part: Node) -> Node:
         if not isinstance(part, exp.Column) or part.name.lower() in renamed:
@@ -190,20 +192,24 @@ def _replaced(
             )
         if not named:
             return exp.Column(this=part.this.copy())
-        found = named.get(part.name) or folded.get(part.name.lower())
-        if found is None:
+        replacement = named.get(part.name) or folded.get(part.name.lower())
+        if replacement is None:
             raise QueryError(
                 f"The sub-query has no column {part.name!r}. Columns there are: "
                 f"{list_some(list(named), 40)}."
             )
-        return found.copy() if isinstance(found, exp.Column) else exp.Paren(this=found.copy())
+        return (
+            replacement.copy()
+            if isinstance(replacement, exp.Column)
+            else exp.Paren(this=replacement.copy())
+        )
 
     return unwrap(node.transform(replace))
 
 
 def _both(inner: Node | None, outer: Node | None, made: type[Node]) -> Node | None:
     """Two conditions that have to hold together."""
-    conditions = [each.this.copy() for each in (inner, outer) if each is not None]
+    conditions = [query.this.copy() for query in (inner, outer) if query is not None]
     if not conditions:
         return None
     return made(this=exp.and_(*conditions) if len(conditions) > 1 else conditions[0])

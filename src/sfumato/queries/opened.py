@@ -121,8 +121,8 @@ class OpenedRelease(Release):
         from sfumato.queries.complete import complete_in_memory, complete_to, completion_of
 
         draws = Draws.system() if seed is None else Draws.from_seed(seed)
-        told = progress or (lambda stage, done, total: None)
-        completion = completion_of(self, copies, draws, threads, told)
+        report_progress = progress or (lambda stage, done, total: None)
+        completion = completion_of(self, copies, draws, threads, report_progress)
         if to is None:
             return complete_in_memory(completion)
         return complete_to(completion, Path(to))

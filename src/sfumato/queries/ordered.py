@@ -58,24 +58,24 @@ def add_ordered(
     """The estimates of a question some of whose aggregates need the order of values."""
     plain = {p: a for p, a in enumerate(question.aggregates) if not a.is_ordered}
     asked = tuple(plain.values()) or (Call(COUNT, (), ()),)
-    found = evaluate(replace(question, aggregates=asked))
-    keys = [f"k{place}" for place in range(len(question.keys))]
-    columns = {name: found.column(name) for name in keys}
+    table = evaluate(replace(question, aggregates=asked))
+    keys = [f"k{index}" for index in range(len(question.keys))]
+    columns = {name: table.column(name) for name in keys}
     for number, place in enumerate(plain):
-        columns |= {f"a{place}{end}": found.column(f"a{number}{end}") for end in _ENDS}
+        columns |= {f"a{place}{end}": table.column(f"a{number}{end}") for end in _ENDS}
     for place, aggregate in enumerate(question.aggregates):
         if place in plain:
             continue
         (call,) = aggregate.calls()
         touched = (*question.where, *question.keys, *call.terms())
         if not any(term.sensitive for term in touched):
-            own = _counted(call, question, source)
+            estimate = _counted(call, question, source)
         elif call.rule.order in ("cont", "disc"):
-            own = _Quantile(call, question, source, evaluate, quantile).table()
+            estimate = _Quantile(call, question, source, evaluate, quantile).table()
         else:
-            own = _of_domain(call, question, source)
-        at = _aligned(found, own, keys)
-        columns |= {f"a{place}{end}": own.column(f"a0{end}").take(at) for end in _ENDS}
+            estimate = _of_domain(call, question, source)
+        at = _aligned(table, estimate, keys)
+        columns |= {f"a{place}{end}": estimate.column(f"a0{end}").take(at) for end in _ENDS}
     return pa.table(columns)
 
 
@@ -92,10 +92,10 @@ def _counted(call: Call, question: Question, source: QuestionSource) -> pa.Table
     if call.filter:
         condition = all_of([over(term, records) for term in call.filter])
         asked = exp.Filter(this=asked, expression=exp.Where(this=condition))
-    keys = [named(over(key, records), f"k{place}") for place, key in enumerate(question.keys)]
+    keys = [named(over(key, records), f"k{index}") for index, key in enumerate(question.keys)]
     where = [over(term, records) for term in question.where]
-    found = session.sums(RecordSums(keys, [named(as_double(asked), "a0")], where))
-    return _exact(found, found.column("a0"))
+    figures = session.sums(RecordSums(keys, [named(as_double(asked), "a0")], where))
+    return _exact(figures, figures.column("a0"))
 
 
 def _of_domain(call: Call, question: Question, source: QuestionSource) -> pa.Table:
@@ -195,12 +195,12 @@ class _Quantile:
         """One question about all thresholds."""
         call = self.call
         counted = Call(COUNT, call.arguments, call.filter)
-        differences = [self._difference(counted, float(each)) for each in thresholds]
+        differences = [self._difference(counted, float(threshold)) for threshold in thresholds]
         found = self.evaluate(replace(self.question, aggregates=(counted, *differences)))
         number, many = numbers_of(found.column("a0")), len(thresholds)
 
         def by_threshold(end: str) -> FloatArray:
-            columns = [numbers_of(found.column(f"a{place + 1}{end}")) for place in range(many)]
+            columns = [numbers_of(found.column(f"a{index + 1}{end}")) for index in range(many)]
             return np.stack(columns) if columns else np.zeros((0, len(found)))
 
         middle, low, high = (by_threshold(end) for end in ("", "_low", "_high"))
@@ -277,8 +277,8 @@ def _aligned(rows: pa.Table, own: pa.Table, keys: list[str]) -> pa.Array:
         for name in keys
     ]
     number, _ = numbered(both, len(rows) + len(own))
-    place = {int(each): at for at, each in enumerate(number[len(rows) :])}
-    return pa.array([place.get(int(each)) for each in number[: len(rows)]], pa.int64())
+    index_of = {int(row): at for at, row in enumerate(number[len(rows) :])}
+    return pa.array([index_of.get(int(row)) for row in number[: len(rows)]], pa.int64())
 
 
 def made_to_rise(estimates: FloatArray) -> FloatArray:

@@ -129,9 +129,9 @@ def read(sql: str) -> Node:
         refuse(f"the statement {tree.key.upper()}", f"Write for example: {_EXAMPLE}.")
     if tree.find(exp.Into):
         refuse(*_CLAUSES["into"])
-    made = {each.alias.lower() for each in tree.find_all(exp.CTE)}
+    defined = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     for table in tree.find_all(exp.Table):
-        _check_table(table, made)
+        _check_table(table, defined)
     return tree
 
 
@@ -151,8 +151,8 @@ def _lacking(found: re.Match[str]) -> str:
 
 def _check_table(table: Node, made: set[str]) -> None:
     """Every table is the release, or one that the question makes: also where nothing reads it."""
-    known = isinstance(table, exp.Table) and isinstance(table.this, exp.Identifier)
-    if not known or table.args.get("db") or table.name.lower() not in {"release", *made}:
+    is_plain = isinstance(table, exp.Table) and isinstance(table.this, exp.Identifier)
+    if not is_plain or table.args.get("db") or table.name.lower() not in {"release", *made}:
         shown = table.sql(dialect="duckdb", comments=False)[:60]
         raise QueryError(
             f"There is no table {shown!r}. A question reads one table, `release`: "
@@ -189,12 +189,12 @@ def _groupings(group: exp.Group | None) -> list[list[Node]]:
     if extra:
         listed = ", ".join(sorted(extra)).replace("_", " ").upper()
         refuse(f"GROUP BY {listed}", "List the keys: GROUP BY a, b.")
-    found: list[list[Node]] = [[]]
+    groupings: list[list[Node]] = [[]]
     for node in group.expressions:
-        found = [[*one, *other] for one in found for other in _alternatives(node)]
-        if len(found) > MOST_GROUPINGS:
+        groupings = [[*one, *other] for one in groupings for other in _alternatives(node)]
+        if len(groupings) > MOST_GROUPINGS:
             refuse(f"more than {MOST_GROUPINGS} groupings at once", "Ask for fewer.")
-    return found
+    return groupings
 
 
 def _alternatives(node: Node) -> list[list[Node]]:
@@ -210,7 +210,7 @@ def _alternatives(node: Node) -> list[list[Node]]:
             list(chosen) for many in range(len(keys), -1, -1) for chosen in combinations(keys, many)
         ]
     if isinstance(node, exp.GroupingSets):
-        return [each for inner in node.expressions for each in _alternatives(inner)]
+        return [alternative for inner in node.expressions for alternative in _alternatives(inner)]
     if isinstance(node, exp.Tuple):
         return [list(node.expressions)]
     return [[node]]
@@ -221,7 +221,7 @@ def _order(order: exp.Order | None, selection: Selection) -> tuple[Ordering, ...
         return ()
     if set(filled(order)) - {"expressions"}:
         refuse("this form of ORDER BY", "Write ORDER BY a, b DESC.")
-    found: list[Ordering] = []
+    orderings: list[Ordering] = []
     for ordered in order.expressions:
         if set(filled(ordered)) - {"this", "desc", "nulls_first"}:
             refuse("WITH FILL in ORDER BY", "Use `keys` so that empty groups appear.")
@@ -231,8 +231,8 @@ def _order(order: exp.Order | None, selection: Selection) -> tuple[Ordering, ...
         if tree is None:
             tree = selection.over_answer(ordered.this, aliases_first=True)
         nulls_first = bool(ordered.args.get("nulls_first"))
-        found.append(Ordering(tree, bool(ordered.args.get("desc")), nulls_first))
-    return tuple(found)
+        orderings.append(Ordering(tree, bool(ordered.args.get("desc")), nulls_first))
+    return tuple(orderings)
 
 
 def _number(node: exp.Limit | exp.Offset | None, clause: str) -> int | None:

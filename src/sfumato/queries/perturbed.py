@@ -113,14 +113,14 @@ class PerturbedSource(ColumnSource):
         self, columns: Sequence[str], operators: Sequence[Operator], shrunk: bool
     ) -> Estimator:
         """One column with structure by itself, anything else jointly."""
-        inverses = [each.inverse() for each in operators]
+        inverses = [operator.inverse() for operator in operators]
         first = inverses[0]
         if len(inverses) == 1 and isinstance(first, Inverse):
             whole = Composition.of(first, *self._shown_counts(columns, len(first.codes)))
             return DrawnEstimator(first, whole, shrunk=shrunk)
         wholes = [
-            Composition.of(each, *self._shown_counts([name], len(each.codes)), blocks=False)
-            for name, each in zip(columns, inverses, strict=True)
+            Composition.of(inverse, *self._shown_counts([name], len(inverse.codes)), blocks=False)
+            for name, inverse in zip(columns, inverses, strict=True)
         ]
         return JointEstimator(inverses, wholes, shrunk=shrunk)
 
@@ -130,7 +130,7 @@ class PerturbedSource(ColumnSource):
         """How many records of the release show each symbol, and, where draws were copied, how many
         if each counts as often as its draw was."""
         names, records = self.shown(columns), self.session.record_columns()
-        keys = [named(records[name], f"r{place}") for place, name in enumerate(names)]
+        keys = [named(records[name], f"r{index}") for index, name in enumerate(names)]
         lines = self.session.sums(RecordSums(keys, [named(count(), "n")], []))
         shown = self.read(columns, {n: lines.column(f"r{k}") for k, n in enumerate(names)})
         (at,) = shown.symbols
@@ -178,7 +178,7 @@ class PerturbedSource(ColumnSource):
     ) -> dict[Hashable, FloatArray]:
         """One constrained maximum likelihood for each class."""
         operators = [self.operator(column) for column in columns]
-        sizes = [each.values for each in operators]
+        sizes = [operator.values for operator in operators]
         cells = moments.classes * int(np.prod(sizes))
         if cells > MOST_ITERATED:
             raise QueryError(

@@ -40,12 +40,12 @@ class QuasiCode:
         """At quantiles where a column has more than `most` numbers, else number by number."""
         if _is_ordered(values.type):
             numbers = _numbers(values)
-            known = np.unique(numbers[np.isfinite(numbers)])
-            if len(known) > most:
+            distinct = np.unique(numbers[np.isfinite(numbers)])
+            if len(distinct) > most:
                 parts = np.arange(1, most) / most
                 finite = numbers[np.isfinite(numbers)]
                 return cls(np.unique(np.quantile(finite, parts, method="higher")), None)
-            return cls(known[1:], None)
+            return cls(distinct[1:], None)
         counted = pc.value_counts(_texts(values).drop_null())
         names, counts = counted.field("values"), counted.field("counts")
         order = np.lexsort((np.array(names.to_pylist(), str), -counts.to_numpy()))[:MOST_CODES]
@@ -69,8 +69,8 @@ class QuasiCode:
             numbers = _numbers(values)
             found = np.searchsorted(self.edges, numbers, side="right")
             return np.where(np.isfinite(numbers), found, self.size - 1).astype(np.int64)
-        known = pa.array(self.texts, pa.string())
-        found = pc.index_in(_texts(values), value_set=known)
+        listed_texts = pa.array(self.texts, pa.string())
+        found = pc.index_in(_texts(values), value_set=listed_texts)
         return np.asarray(pc.fill_null(found, self.size - 1).to_numpy(), np.int64)
 
     def _codes_of_integers(self, numbers: IntArray) -> IntArray:
@@ -86,7 +86,7 @@ class QuasiCode:
 def codes_of_columns(
     columns: Sequence[pa.ChunkedArray], coded: Sequence[QuasiCode]
 ) -> tuple[IntArray, ...]:
-    return tuple(each.codes(values) for each, values in zip(coded, columns, strict=True))
+    return tuple(coder.codes(values) for coder, values in zip(coded, columns, strict=True))
 
 
 def _is_ordered(kind: pa.DataType) -> bool:
@@ -104,8 +104,8 @@ def _numbers(values: pa.ChunkedArray) -> FloatArray:
     if pa.types.is_temporal(kind):
         narrow = pa.types.is_date32(kind) or pa.types.is_time32(kind)
         values = values.cast(pa.int32() if narrow else pa.int64())
-    found = pc.fill_null(values.cast(pa.float64(), safe=False), float("nan"))
-    return np.asarray(found.to_numpy(), np.float64)
+    numbers = pc.fill_null(values.cast(pa.float64(), safe=False), float("nan"))
+    return np.asarray(numbers.to_numpy(), np.float64)
 
 
 def _texts(values: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -83,10 +83,10 @@ class Weight:
             beside = [text for text in self.known if text not in self.factors]
             where += [is_known(over(self.terms[text], records)) for text in beside]
             return total([over(self.terms[text], records) for text in self.factors], where)
-        known = [over(self.terms[text], records) for text in self.known]
-        if len(known) <= 1:
-            return count(known[0] if known else None, where)
-        return count(None, [*where, *(is_known(each) for each in known)])
+        factors = [over(self.terms[text], records) for text in self.known]
+        if len(factors) <= 1:
+            return count(factors[0] if factors else None, where)
+        return count(None, [*where, *(is_known(factor) for factor in factors)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,20 +112,20 @@ class QuestionPlan:
         self, question: Question, session: Session, columns: Sequence[str], shown: Sequence[str]
     ) -> None:
         self.question, self.session, self.columns = question, session, tuple(columns)
-        self.shown = {name: f"r{place}" for place, name in enumerate(shown)}
+        self.shown = {name: f"r{index}" for index, name in enumerate(shown)}
         self.records = session.record_columns()
         self._originals: dict[str, Node] = {
-            name: column(f"w{place}", "original") for place, name in enumerate(columns)
+            name: column(f"w{index}", "original") for index, name in enumerate(columns)
         }
         self._mixed, self._cells, self._sums = Stage("m"), Stage("c"), Stage("s")
         self._weights: dict[tuple[Weight, ...], str] = {}
-        self.quasi = [place for place, key in enumerate(question.keys) if not key.sensitive]
+        self.quasi = [index for index, key in enumerate(question.keys) if not key.sensitive]
         self._keys = {
-            place: self._over_cells(key) for place, key in enumerate(question.keys) if key.sensitive
+            index: self._over_cells(key) for index, key in enumerate(question.keys) if key.sensitive
         }
         self._where = [self._over_cells(term) for term in question.where if term.sensitive]
         self.sums = [
-            [self._planned(each) for each in aggregate.sums()] for aggregate in question.aggregates
+            [self._planned(sum_) for sum_ in aggregate.sums()] for aggregate in question.aggregates
         ]
         for group in self.sums:
             self._add_weights(group)
@@ -149,8 +149,8 @@ class QuestionPlan:
             for inside in (False, True)
         )
         weight = Weight.of(*quasi)
-        factors, known, conditions = ([self._over_cells(t) for t in part] for part in cells)
-        asked = [*conditions, *(is_known(node) for node in known)]
+        factors, weights, conditions = ([self._over_cells(t) for t in part] for part in cells)
+        asked = [*conditions, *(is_known(node) for node in weights)]
         there = self._cells.add(all_of(asked)) if asked else None
         values = None
         if factors:
@@ -181,13 +181,15 @@ class QuestionPlan:
 
     def record_sums(self) -> RecordSums:
         keys: list[Node] = [
-            named(over(self.question.keys[place], self.records), f"k{place}")
-            for place in self.quasi
+            named(over(self.question.keys[index], self.records), f"k{index}")
+            for index in self.quasi
         ]
         keys += self._mixed.columns()
         keys += [named(self.records[name].copy(), short) for name, short in self.shown.items()]
-        known = [over(term, self.records) for term in self.question.where if not term.sensitive]
-        return RecordSums(keys, self._sums.columns(), known)
+        conditions = [
+            over(term, self.records) for term in self.question.where if not term.sensitive
+        ]
+        return RecordSums(keys, self._sums.columns(), conditions)
 
     def weights(self) -> Mapping[tuple[Weight, ...], str]:
         """The column of `lines` that has the sum of every weight, or of the product of two."""
@@ -202,8 +204,8 @@ class QuestionPlan:
 
     def domain_tables(self, domains: Sequence[pa.Array]) -> dict[str, pa.Table]:
         return {
-            f"w{place}": pa.table({"original": domain, "place": np.arange(len(domain))})
-            for place, domain in enumerate(domains)
+            f"w{index}": pa.table({"original": domain, "place": np.arange(len(domain))})
+            for index, domain in enumerate(domains)
         }
 
     def read_cells(self, domains: Sequence[pa.Array], profiles: pa.Table) -> ByValue:
@@ -216,14 +218,14 @@ class QuestionPlan:
                 "Ask about sensitive columns one by one, or round the quasi-identifier."
             )
         computed = [*self.mixed, *self._where, *self._cells.names]
-        if not computed and all(self.question.keys[place].column for place in self._keys):
+        if not computed and all(self.question.keys[key].column for key in self._keys):
             return ByValue(shape, self._plain_cells(domains))
         tables = self.domain_tables(domains)
         places = [named(column(name, "place"), f"x{n}") for n, name in enumerate(tables)]
         if self.mixed:
             tables["p"] = profiles.append_column("place", pa.array(np.arange(len(profiles))))
             places.append(named(column("p", "place"), "profile"))
-        keys = [named(node, f"k{place}") for place, node in self._keys.items()]
+        keys = [named(node, f"k{index}") for index, node in self._keys.items()]
         first, *others = tables
         statement = select(
             [*places, *keys, *self._cells.columns()],
@@ -235,12 +237,12 @@ class QuestionPlan:
 
     def _plain_cells(self, domains: Sequence[pa.Array]) -> pa.Table:
         """Where every value counts, and keys are columns, there is nothing to compute."""
-        places = np.indices([len(each) for each in domains]).reshape(len(domains), -1)
-        found = {f"x{n}": pa.array(each) for n, each in enumerate(places)}
-        for place in self._keys:
-            own = self.columns.index(str(self.question.keys[place].column))
-            found[f"k{place}"] = domains[own].take(found[f"x{own}"])
-        return pa.table(found)
+        places = np.indices([len(domain) for domain in domains]).reshape(len(domains), -1)
+        plain_cells = {f"x{n}": pa.array(place_of_key) for n, place_of_key in enumerate(places)}
+        for key in self._keys:
+            index = self.columns.index(str(self.question.keys[key].column))
+            plain_cells[f"k{key}"] = domains[index].take(plain_cells[f"x{index}"])
+        return pa.table(plain_cells)
 
     def types_of(self, terms: Sequence[Term], domains: Sequence[pa.Array]) -> list[str]:
         """The DuckDB types of terms over the records and the original values."""

@@ -184,12 +184,12 @@ class GeneralizedSource(ColumnSource):
 
     def counted(self, weights: Sequence[Weight], moments: Moments, forms: Forms) -> Totals:
         every = np.ones(forms.cells.shape)
-        asked = [Statistic(each, each.number, every, every > 0) for each in weights]
+        asked = [Statistic(weight, weight.number, every, every > 0) for weight in weights]
         return RangeEstimator(self._shares).estimate(moments).read(forms, asked)
 
     def lines(self, plan: QuestionPlan) -> pa.Table:
         """Shares of the records, summed by the value that they show."""
-        known: dict[str, ConditionShares] = {}
+        readings: dict[str, ConditionShares] = {}
         sums: dict[str, FloatArray] = {}
         self._shares: dict[Hashable, ShareSums] = {}
         codes = np.zeros(self.release.rows, np.int64)
@@ -207,14 +207,14 @@ class GeneralizedSource(ColumnSource):
             conditions = [weight.terms[text] for weight in weights for text in weight.filter]
             terms = _by_column((*plan.question.where, *conditions))
             for term in terms:
-                if term.text not in known:
-                    known[term.text] = overlap(term, self.release, self.session)
-            shares = ShareSums.of([known[term.text] for term in terms], len(codes), summed)
+                if term.text not in readings:
+                    readings[term.text] = overlap(term, self.release, self.session)
+            shares = ShareSums.of([readings[term.text] for term in terms], len(codes), summed)
             sums[name] = shares.number
             if len(weights) == 1:
                 self._shares[weights[0]] = shares
         columns = {short: values.take(pa.array(first)) for short, values in shown.items()}
-        return pa.table({**columns, **{name: pa.array(each) for name, each in sums.items()}})
+        return pa.table({**columns, **{name: pa.array(reading) for name, reading in sums.items()}})
 
 
 def _by_column(terms: Iterable[Term]) -> list[Term]:
@@ -224,10 +224,10 @@ def _by_column(terms: Iterable[Term]) -> list[Term]:
         if term.quasi:
             by_column.setdefault(term.quasi, {})[term.text] = term
     return [
-        next(iter(found.values()))
-        if len(found) == 1
-        else Term(exp.and_(*(term.tree.copy() for term in found.values())), quasi, frozenset())
-        for quasi, found in by_column.items()
+        next(iter(terms.values()))
+        if len(terms) == 1
+        else Term(exp.and_(*(term.tree.copy() for term in terms.values())), quasi, frozenset())
+        for quasi, terms in by_column.items()
     ]
 
 

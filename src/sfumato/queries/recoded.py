@@ -57,8 +57,8 @@ class BinnedColumn(Lumps):
         cut = math.nextafter(number, math.inf) if kind in (exp.GT, exp.LTE) else number
         above = [low >= cut for low, _ in pairs]
         below = [
-            high <= cut if place < len(pairs) - 1 else high < cut
-            for place, (_, high) in enumerate(pairs)
+            high <= cut if index < len(pairs) - 1 else high < cut
+            for index, (_, high) in enumerate(pairs)
         ]
         if not all(up != down for up, down in zip(above, below, strict=True)):
             raise QueryError(
@@ -115,14 +115,14 @@ class MergedNumbers(Lumps):
 
 def lumps_of(columns: Sequence[Column], merges: Mapping[str, Sequence[Merged]]) -> dict[str, Lumps]:
     """The columns that are published in texts of several numbers, by name."""
-    found: dict[str, Lumps] = {
-        each.name: BinnedColumn(each) for each in columns if each.bins is not None
+    lumps: dict[str, Lumps] = {
+        column.name: BinnedColumn(column) for column in columns if column.bins is not None
     }
     for name, merged in merges.items():
         values = [value for each in merged for value in each.values if value is not None]
         if values and all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
-            found[name] = MergedNumbers(name, merged)
-    return found
+            lumps[name] = MergedNumbers(name, merged)
+    return lumps
 
 
 _MIRRORED: dict[type[exp.Expr], type[exp.Expr]] = {
@@ -169,12 +169,14 @@ def as_lumps(tree: Node, lumps: Mapping[str, Lumps]) -> Node:
         return _listed(left, shown, shown.satisfying(kind, number))
 
     def _any_of(node: exp.In) -> Node:
-        asked, numbers = unwrap(node.this), [_number(each) for each in node.expressions]
+        asked, numbers = unwrap(node.this), [_number(expression) for expression in node.expressions]
         shown = _lumped(asked, lumps)
         if shown is None or exp.EQ not in shown.compares or None in numbers:
             return node
         chosen = [shown.satisfying(exp.EQ, number) for number in numbers if number is not None]
-        return _listed(asked, shown, list(dict.fromkeys(label for own in chosen for label in own)))
+        return _listed(
+            asked, shown, list(dict.fromkeys(label for lump in chosen for label in lump))
+        )
 
     return tree.transform(change)
 
@@ -219,19 +221,19 @@ def check_recoded(column: Column, literal: exp.Literal) -> None:
 
 def in_order(keys: Sequence[Term], lumps: Mapping[str, Lumps]) -> dict[int, tuple[str, ...]]:
     """The keys that are published in texts, by place, and these in the order of the numbers."""
-    found = {}
-    for place, key in enumerate(keys):
+    ranks = {}
+    for index, key in enumerate(keys):
         shown = _lumped(key.tree, lumps)
         if shown is not None:
-            found[place] = shown.labels
-    return found
+            ranks[index] = shown.labels
+    return ranks
 
 
 def ranked(tree: Node, bins: Mapping[int, tuple[str, ...]]) -> Node:
     """What an answer is sorted by: a binned key counts by its place among the bins."""
     if isinstance(tree, exp.Column) and tree.table == ANSWER:
-        for place, labels in bins.items():
-            if tree.name == f"k{place}":
+        for index, labels in bins.items():
+            if tree.name == f"k{index}":
                 listed = exp.Array(expressions=[exp.Literal.string(label) for label in labels])
                 return exp.func("list_position", listed, tree)
     return tree

@@ -83,9 +83,9 @@ class RuleShape:
         sizes = [*sample.sizes, *(_many(coarse[i]) * _many(coarse[j]) for i, j in pairs.tolist())]
         scales = (1.0,) * len(sample.codes) + (_PAIR,) * len(pairs)
         bins = {
-            place: each
-            for place, (each, size) in enumerate(zip(coarse, sample.sizes, strict=True))
-            if _many(each) < size
+            index: codes
+            for index, (codes, size) in enumerate(zip(coarse, sample.sizes, strict=True))
+            if _many(codes) < size
         }
         return cls(coarse, pairs, Design.joined(_blocks(features, sizes, scales), bins), scales)
 
@@ -126,10 +126,10 @@ def with_pairs(
 ) -> list[IntArray]:
     """The columns, and the pairs of their coarse codes as further columns."""
     rough = {column: coarse[column][codes[column]] for column in np.unique(pairs).tolist()}
-    found = list(codes)
+    columns = list(codes)
     for one, other in pairs.tolist():
-        found.append(rough[one] * (int(coarse[other].max()) + 1) + rough[other])
-    return found
+        columns.append(rough[one] * (int(coarse[other].max()) + 1) + rough[other])
+    return columns
 
 
 def coarse_codes(counts: IntArray, ordered: bool) -> IntArray:
@@ -180,9 +180,9 @@ def _telling(sample: Sample, reading: SampleReading, coarse: Sequence[IntArray])
     ones, symbols = np.ones(len(sample.shown)), len(reading.weights)
     excess = []
     for column, rough in zip(sample.codes, coarse, strict=True):
-        place = rough[column]
-        records = np.bincount(place, minlength=_many(rough))
-        shown = csr_array((ones, (place, sample.shown)), shape=(len(records), symbols))
+        cell = rough[column]
+        records = np.bincount(cell, minlength=_many(rough))
+        shown = csr_array((ones, (cell, sample.shown)), shape=(len(records), symbols))
         counts = shown @ reading.weights
         squares = (counts - records[:, None] * reading.prior) ** 2
         excess.append(float((squares.sum(axis=1) / np.maximum(records, 1) - noise).sum()))

@@ -108,18 +108,20 @@ class Selection:
         name = rule.name.upper()
         if rule.order in ("cont", "disc") and rule.share is None:
             return self._quantile(rule, call, condition)
-        given = [unwrap(each) for each in (call.this, call.args.get("expression")) if each]
-        for each in given:
-            if isinstance(each, exp.Distinct):
-                refuse_node(each)
-        starred = not given or isinstance(given[0], exp.Star)
+        arguments = [
+            unwrap(argument) for argument in (call.this, call.args.get("expression")) if argument
+        ]
+        for argument in arguments:
+            if isinstance(argument, exp.Distinct):
+                refuse_node(argument)
+        starred = not arguments or isinstance(arguments[0], exp.Star)
         if starred:
-            if not rule.takes_star or (given and filled(given[0])):
+            if not rule.takes_star or (arguments and filled(arguments[0])):
                 refuse(f"{name}(*)", "Only COUNT(*) may use *; name the column.")
             return Call(rule, (), condition)
-        if set(filled(call)) - {"this", "expression", "big_int"} or len(given) != rule.takes:
+        if set(filled(call)) - {"this", "expression", "big_int"} or len(arguments) != rule.takes:
             refuse(f"{name} with several arguments", f"Write {rule.usage[-1]}.")
-        inside = tuple(self._names.term(each, f"{name}(…)") for each in given)
+        inside = tuple(self._names.term(argument, f"{name}(…)") for argument in arguments)
         return Call(rule, inside, condition)
 
     def _different(self, node: exp.Distinct, condition: tuple[Term, ...]) -> Call:
@@ -143,22 +145,24 @@ class Selection:
 
         def claim(name: str, of: str) -> bool:
             wanted = [name] + [f"{name}_{error}" for error in ERRORS if of == "aggregate"]
-            if any(each.lower() in taken for each in wanted):
+            if any(name.lower() in taken for name in wanted):
                 return False
-            taken.update(each.lower() for each in wanted)
+            taken.update(name.lower() for name in wanted)
             return True
 
         chosen: dict[int, str] = {}
         for position, (of, index) in enumerate(indices):
-            given = self._aliases[position] or (self.keys[index].column if of == "key" else "")
-            if not given:
+            default_name = self._aliases[position] or (
+                self.keys[index].column if of == "key" else ""
+            )
+            if not default_name:
                 continue
-            if not claim(given, of):
+            if not claim(default_name, of):
                 raise QueryError(
-                    f"Two columns of the answer would be called {given!r} (an aggregate c also "
-                    f"brings c_stderr, c_low and c_high). Rename one with AS."
+                    f"Two columns of the answer would be called {default_name!r} (an aggregate c "
+                    f"also brings c_stderr, c_low and c_high). Rename one with AS."
                 )
-            chosen[position] = given
+            chosen[position] = default_name
         for position, (of, index) in enumerate(indices):
             if position in chosen:
                 continue
@@ -200,22 +204,22 @@ class Selection:
         """Rewrite a HAVING or ORDER BY expression to the answer's columns `k0 … a0 …`."""
         if is_aggregate(node):
             return exp.column(f"a{self._aggregate(node)}", table=ANSWER)
-        if aliases_first and (found := self._by_name(node)):
-            return found
+        if aliases_first and (output := self._by_name(node)):
+            return output
         if (key := self._matching_key(node)) is not None:
             return exp.column(f"k{key}", table=ANSWER)
         if isinstance(node, exp.Column):
-            if found := self._by_name(node):
-                return found
+            if output := self._by_name(node):
+                return output
             name = self._names.column(node)
             raise QueryError(
                 f"Column {name!r} in HAVING or ORDER BY is neither a GROUP BY key nor inside an "
                 f"aggregate. Keys there are: {list_some(self._key_texts()) or 'none'}."
             )
         rewritten = node.copy()
-        for place, parts in scalar_parts(node).items():
+        for argument, parts in scalar_parts(node).items():
             over = [self.over_answer(part, aliases_first=aliases_first) for part in parts]
-            rewritten.set(place, over if isinstance(node.args[place], list) else over[0])
+            rewritten.set(argument, over if isinstance(node.args[argument], list) else over[0])
         return rewritten
 
     def _matching_key(self, node: Node) -> int | None:

@@ -90,7 +90,8 @@ class Session:
     def record_columns(self) -> dict[str, Node]:
         """The records' columns as SQL has to name them."""
         return {
-            name: exp.column(own, table="records", quoted=True) for name, own in self.names.items()
+            name: exp.column(inner_name, table="records", quoted=True)
+            for name, inner_name in self.names.items()
         }
 
     def run(self, statement: Node | str, tables: Mapping[str, pa.Table] | None = None) -> pa.Table:
@@ -108,7 +109,7 @@ class Session:
     ) -> list[str]:
         """The DuckDB types of expressions over the records and these tables; nothing is read."""
         beside = [(name, name) for name in domains or {}]
-        columns = [named(each, f"e{place}") for place, each in enumerate(expressions)]
+        columns = [named(expression, f"e{index}") for index, expression in enumerate(expressions)]
         statement = select(columns, "records", beside=beside)
         with self._relation(statement, domains or {}) as relation:
             return [str(kind) for kind in relation.types]
@@ -134,14 +135,14 @@ def _distinct_names(names: list[str]) -> dict[str, str]:
     """A name in DuckDB for each column: its own, unless another differs only in case."""
     lower = [name.lower() for name in names]
     taken = set(lower)
-    found: dict[str, str] = {}
-    for place, name in enumerate(names):
-        own = name
-        while lower.count(name.lower()) > 1 and (own == name or own.lower() in taken):
-            own = f"{own}_{place}"
-        found[name] = own
-        taken.add(own.lower())
-    return found
+    distinct_names: dict[str, str] = {}
+    for index, name in enumerate(names):
+        distinct = name
+        while lower.count(name.lower()) > 1 and (distinct == name or distinct.lower() in taken):
+            distinct = f"{distinct}_{index}"
+        distinct_names[name] = distinct
+        taken.add(distinct.lower())
+    return distinct_names
 
 
 def translated(error: duckdb.Error) -> SfumatoError:
@@ -170,13 +171,13 @@ _sessions_lock = threading.Lock()
 def session_of(release: Release, threads: int | None = None) -> Session:
     """The session of an opened release, kept as long as the release object lives."""
     limits = current_limits()
-    place = (id(release), threads, limits.memory, limits.spill)
+    key = (id(release), threads, limits.memory, limits.spill)
     with _sessions_lock:
-        known = _sessions.get(place)
+        known = _sessions.get(key)
         if known is not None and known[0]() is release:
             return known[1]
         session = Session(release, threads)
-        _sessions[place] = (weakref.ref(release, lambda _: _forget(place)), session)
+        _sessions[key] = (weakref.ref(release, lambda _: _forget(key)), session)
         return session
 
 

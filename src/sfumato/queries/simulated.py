@@ -40,12 +40,12 @@ def simulated(
     seen = aggregate.combine(*map(Dual, flat)).value
     possible = aggregate.known(flat, np.repeat(present, _DRAWS)) & np.isfinite(seen)
     seen = np.where(possible, seen, np.nan).reshape(-1, _DRAWS)
-    told = np.isfinite(seen).mean(axis=1) >= _FEWEST
-    for place in aggregate.below():
-        told &= np.quantile(drawn[place], float(ndtr(-quantile)), axis=1) > 0
+    defined = np.isfinite(seen).mean(axis=1) >= _FEWEST
+    for index in aggregate.below():
+        defined &= np.quantile(drawn[index], float(ndtr(-quantile)), axis=1) > 0
     tail = float(ndtr(-quantile))
     ends = np.full((3, len(start)), np.nan)
-    ends[:, told] = np.nanquantile(seen[told], [tail, 0.5, 1 - tail], axis=1)
+    ends[:, defined] = np.nanquantile(seen[defined], [tail, 0.5, 1 - tail], axis=1)
     exact = (drawn == drawn[:, :, :1]).all(axis=(0, 2))
     low, middle, high = np.where(exact, start, ends)
     value = np.where(np.isnan(start), middle, np.clip(start, low, high))
@@ -56,15 +56,15 @@ def _drawn(totals: Totals) -> FloatArray:
     """Sums by (statistic, row, draw) from their normal law; of counts that may be 0, none."""
     centre, many = totals.unbiased, len(totals.unbiased)
     covariance = np.moveaxis(totals.noise, 2, 0)
-    own = np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0.0)
+    noise = np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0.0)
     # in units of each sum's error: sums of squares are a million times as large as counts
-    scale = np.sqrt(np.where(own > _ROUNDING * (centre.T**2 + 1), own, 0.0))
+    scale = np.sqrt(np.where(noise > _ROUNDING * (centre.T**2 + 1), noise, 0.0))
     unit = np.where(scale > 0, scale, np.inf)
     alike = np.nan_to_num(covariance / (unit[:, :, None] * unit[:, None]))
-    known, vectors = np.linalg.eigh(np.clip(alike, -1.0, 1.0))
-    root = vectors * np.sqrt(np.maximum(known, 0.0))[:, None]
-    found = centre.T[:, :, None] + scale[:, :, None] * (root @ _normal(many))
-    return np.asarray(np.moveaxis(found, 0, 1))
+    eigenvalues, vectors = np.linalg.eigh(np.clip(alike, -1.0, 1.0))
+    root = vectors * np.sqrt(np.maximum(eigenvalues, 0.0))[:, None]
+    draws = centre.T[:, :, None] + scale[:, :, None] * (root @ _normal(many))
+    return np.asarray(np.moveaxis(draws, 0, 1))
 
 
 @cache
@@ -74,5 +74,5 @@ def _normal(many: int) -> FloatArray:
 
     half = _DRAWS // 2
     words = Draws.from_seed(0).words("draws of sums", Positions(0, many * half))
-    found = ndtri(((words >> np.uint64(11)) + 0.5) * 2.0**-53).reshape(many, half)
-    return np.concatenate([found, -found], axis=1)
+    normal = ndtri(((words >> np.uint64(11)) + 0.5) * 2.0**-53).reshape(many, half)
+    return np.concatenate([normal, -normal], axis=1)

@@ -88,7 +88,7 @@ class QuestionSource(ABC):
                 f"{self.title} has no estimator {request.estimator!r}. Estimators there are: "
                 f"{', '.join(self.estimators)}."
             )
-        calls = [call for each in question.aggregates for call in each.calls()]
+        calls = [call for aggregate in question.aggregates for call in aggregate.calls()]
         if any(call.rule is COUNT_PEOPLE for call in calls):
             self._check_people()
 
@@ -129,7 +129,7 @@ class QuestionSource(ABC):
 
     def counted(self, weights: Sequence[Weight], moments: Moments, forms: Forms) -> Totals:
         """Sums that no sensitive column touches, by row."""
-        return Totals.exact([(each, each.number) for each in weights], moments, forms)
+        return Totals.exact([(weight, weight.number) for weight in weights], moments, forms)
 
     def likeliest_counts(
         self, columns: Sequence[str], moments: Moments
@@ -170,7 +170,7 @@ class ColumnSource(QuestionSource):
     def read(self, columns: Sequence[str], shown: Mapping[str, pa.ChunkedArray]) -> ShownLines:
         records = pa.table(dict(shown))
         symbols = [self.release.shown_codes(records, name) for name in columns]
-        kept = np.all([each >= 0 for each in symbols], axis=0)
+        kept = np.all([symbol >= 0 for symbol in symbols], axis=0)
         return ShownLines(tuple(symbols), kept)
 
 

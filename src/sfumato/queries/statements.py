@@ -70,8 +70,8 @@ def all_of(conditions: Sequence[Node]) -> Node:
     if not conditions:
         return exp.Boolean(this=True)
     whole: Node = exp.Paren(this=conditions[0])
-    for each in conditions[1:]:
-        whole = exp.And(this=whole, expression=exp.Paren(this=each))
+    for condition in conditions[1:]:
+        whole = exp.And(this=whole, expression=exp.Paren(this=condition))
     return whole
 
 
@@ -92,16 +92,16 @@ def select(
     if where:
         tree.set("where", exp.Where(this=all_of(where)))
     if groups:
-        numbers = [exp.Literal.number(place) for place in range(1, groups + 1)]
+        numbers = [exp.Literal.number(index) for index in range(1, groups + 1)]
         tree.set("group", exp.Group(expressions=numbers))
     return tree
 
 
 def _table(name: str, alias: str | None) -> exp.Table:
-    found = exp.Table(this=exp.to_identifier(name, quoted=True))
+    table = exp.Table(this=exp.to_identifier(name, quoted=True))
     if alias is not None:
-        found.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
-    return found
+        table.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
+    return table
 
 
 # -- terms of a question -------------------------------------------------------------------------
@@ -170,12 +170,12 @@ def hoisted(
             return carry(_replaced(node, records))
         guarded = guarded or isinstance(node, _GUARDS)
         lifted = node.copy()
-        for place, value in node.args.items():
+        for argument, value in node.args.items():
             if isinstance(value, exp.Expr):
-                lifted.set(place, lift(value, guarded))
+                lifted.set(argument, lift(value, guarded))
             elif isinstance(value, list):
                 parts = [lift(v, guarded) if isinstance(v, exp.Expr) else v for v in value]
-                lifted.set(place, parts)
+                lifted.set(argument, parts)
         return lifted
 
     return lift(term.tree, False)
@@ -215,8 +215,8 @@ def count(inside: Node | None = None, where: Sequence[Node] = ()) -> Node:
 def total(factors: Sequence[Node], where: Sequence[Node] = ()) -> Node:
     """`SUM` of the product of the factors, as doubles."""
     whole: Node = as_double(factors[0])
-    for each in factors[1:]:
-        whole = exp.Mul(this=whole, expression=as_double(each))
+    for factor in factors[1:]:
+        whole = exp.Mul(this=whole, expression=as_double(factor))
     return _filtered(exp.Sum(this=whole), where)
 
 
@@ -230,8 +230,8 @@ def in_order(columns: Sequence[tuple[str, Node]]) -> exp.Select:
     """Records under these names, sorted by all of them."""
     tree = select([named(node.copy(), name) for name, node in columns], "records")
     order = [
-        exp.Ordered(this=exp.Literal.number(place), desc=False, nulls_first=False)
-        for place in range(1, len(columns) + 1)
+        exp.Ordered(this=exp.Literal.number(index), desc=False, nulls_first=False)
+        for index in range(1, len(columns) + 1)
     ]
     tree.set("order", exp.Order(expressions=order))
     return tree
@@ -244,16 +244,16 @@ def answer_columns(question: Question) -> list[tuple[str, str]]:
     """The columns of a table of estimates, and their names in the answer."""
     columns: list[tuple[str, str]] = []
     for output in question.outputs:
-        own = f"{'k' if output.of == 'key' else 'a'}{output.index}"
+        inner_name = f"{'k' if output.of == 'key' else 'a'}{output.index}"
         errors = [f"_{error}" for error in ERRORS] if output.of == "aggregate" else []
-        columns += [(own + suffix, output.name + suffix) for suffix in ("", *errors)]
+        columns += [(inner_name + suffix, output.name + suffix) for suffix in ("", *errors)]
     return columns
 
 
 def answer(question: Question, source: str) -> exp.Select:
     """HAVING, ORDER BY, LIMIT and the names of the answer, over a table of estimates."""
     columns: list[Node] = [
-        named(column(ANSWER, own), name) for own, name in answer_columns(question)
+        named(column(ANSWER, inner_name), name) for inner_name, name in answer_columns(question)
     ]
     several = [column(ANSWER, GROUPING)] if len(question.groupings) > 1 else []
     columns += several
@@ -262,21 +262,23 @@ def answer(question: Question, source: str) -> exp.Select:
         tree.set("where", exp.Where(this=question.having.copy()))
     order = [
         exp.Ordered(
-            this=ranked(each.tree.copy(), question.bins),
-            desc=each.descending,
-            nulls_first=each.nulls_first,
+            this=ranked(ordering.tree.copy(), question.bins),
+            desc=ordering.descending,
+            nulls_first=ordering.nulls_first,
         )
-        for each in question.order
+        for ordering in question.order
     ]
     # the same question has the same answer in the same order, whatever the threads do
     order += [
         exp.Ordered(
-            this=ranked(column(ANSWER, f"k{place}"), question.bins), desc=False, nulls_first=False
+            this=ranked(column(ANSWER, f"k{index}"), question.bins), desc=False, nulls_first=False
         )
-        for place in range(len(question.keys))
+        for index in range(len(question.keys))
     ]
     # a missing key stands before the total over all keys
-    order += [exp.Ordered(this=each.copy(), desc=False, nulls_first=False) for each in several]
+    order += [
+        exp.Ordered(this=condition.copy(), desc=False, nulls_first=False) for condition in several
+    ]
     if order:
         tree.set("order", exp.Order(expressions=order))
     if question.limit is not None:
@@ -292,7 +294,7 @@ def grid(question: Question, source: str, domains: Sequence[str]) -> exp.Select:
     An empty group counts 0 and sums to 0, both without error, and has no average.
     """
     columns: list[Node] = [
-        named(column(name, "value"), f"k{place}") for place, name in enumerate(domains)
+        named(column(name, "value"), f"k{index}") for index, name in enumerate(domains)
     ]
     for place, aggregate in enumerate(question.aggregates):
         empty: Node = exp.Null()
@@ -304,8 +306,8 @@ def grid(question: Question, source: str, domains: Sequence[str]) -> exp.Select:
             columns.append(named(exp.Case(ifs=[there], default=empty.copy()), name))
     tree = select(columns, domains[0], beside=[(name, name) for name in domains[1:]])
     same = [
-        exp.NullSafeEQ(this=column("e", f"k{place}"), expression=column(name, "value"))
-        for place, name in enumerate(domains)
+        exp.NullSafeEQ(this=column("e", f"k{index}"), expression=column(name, "value"))
+        for index, name in enumerate(domains)
     ]
     marked = exp.Subquery(
         this=select([exp.Star(), named(exp.Boolean(this=True), "there")], source),

@@ -24,23 +24,23 @@ def totals_of(
 ) -> Totals:
     """The statistics of an aggregate; `estimated` are the moments of all its classes."""
     apart = source.counts_exactly or cells is None
-    exact = [each for each in planned if each.is_exact and apart]
+    exact = [statistic for statistic in planned if statistic.is_exact and apart]
     counted = None
     if exact:
-        counted = source.counted([each.weight for each in exact], moments, forms)
+        counted = source.counted([statistic.weight for statistic in exact], moments, forms)
     if len(exact) == len(planned) and counted is not None:
         return counted
     assert cells is not None
     assert estimator is not None
     assert estimated is not None
-    asked = [each for each in planned if each not in exact]
-    adding = _adding(moments, forms, [cells.adding(each) for each in asked])
+    asked = [statistic for statistic in planned if statistic not in exact]
+    adding = _adding(moments, forms, [cells.adding(statistic) for statistic in asked])
     if adding is not None:
         estimated = estimator.estimate(moments.only(adding))
-    found = estimated.read(forms, [cells.statistic(each) for each in asked])
+    estimates = estimated.read(forms, [cells.statistic(statistic) for statistic in asked])
     if counted is None:
-        return found
-    return found.beside(counted, [each in exact for each in planned])
+        return estimates
+    return estimates.beside(counted, [statistic in exact for statistic in planned])
 
 
 def _adding(moments: Moments, forms: Forms, asked: Sequence[BoolArray]) -> BoolArray | None:

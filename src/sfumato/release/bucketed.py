@@ -42,7 +42,7 @@ class BucketedRelease(Release):
     @property
     def sizes(self) -> tuple[tuple[int, int], ...]:
         """Pairs: a size, and how many buckets have so many records."""
-        return tuple((each.size, each.buckets) for each in self.manifest.plan.sizes)
+        return tuple((size.size, size.buckets) for size in self.manifest.plan.sizes)
 
     @property
     def tree(self) -> BlockTree | None:
@@ -91,8 +91,8 @@ class BucketedRelease(Release):
         strangers = 0
         for _, batch in self.batches([*tree.columns, "bucket"]):
             buckets = np.asarray(batch.column("bucket").to_numpy(zero_copy_only=False), np.int64)
-            held = np.searchsorted(np.array(self._first), buckets, side="right") - 1
-            strangers += int((held != tree.numbers(batch)).sum())
+            block = np.searchsorted(np.array(self._first), buckets, side="right") - 1
+            strangers += int((block != tree.numbers(batch)).sum())
         if strangers:
             raise BundleError(
                 f"{strangers:,} records of {self.where} are in a bucket of another block than "
@@ -129,7 +129,7 @@ class BucketedRelease(Release):
     def _read_blocks(self, plan: BucketedPart) -> None:
         kinds = {column.name: column.kind for column in self.quasi}
         try:
-            tree, told = BlockTree.from_json([in_json(node) for node in plan.blocks])
+            tree, leaves = BlockTree.from_json([in_json(node) for node in plan.blocks])
         except ValueError as error:
             raise BundleError(f"The plan of {self.where} has 'blocks', but {error}.") from None
         self._tree = tree
@@ -141,7 +141,7 @@ class BucketedRelease(Release):
                 raise BundleError(
                     f"The plan of {self.where} cuts blocks by {cut}, which no quasi-identifier has."
                 )
-        sizes = [each.get("buckets", 0) for each in told]
+        sizes = [leaf.get("buckets", 0) for leaf in leaves]
         if 0 in sizes or sum(sizes) != plan.buckets:
             raise BundleError(
                 f"The blocks in the plan of {self.where} do not say how many of its "
@@ -149,7 +149,7 @@ class BucketedRelease(Release):
             )
         self._first = tuple(itertools.accumulate([0, *sizes[:-1]]))
         if self.fakes:
-            counts = tuple(tuple(each.get("histogram", ())) for each in told)
+            counts = tuple(tuple(leaf.get("histogram", ())) for leaf in leaves)
             if not all(map(self._fits, counts)) or (
                 tuple(map(sum, zip(*counts, strict=True))) != self.histogram
             ):
@@ -176,15 +176,15 @@ def check_listed(release: Release, table: str, schema: pa.Schema, known: set[str
 def compare_buckets(connection: Any, release: Release, file: Path, bucket: str) -> None:
     """Every record is in a bucket that lists values, each at least once."""
     listed, where = scan([file]), release.where
-    found = connection.sql(f"SELECT count(*) FROM {listed} WHERE NOT coalesce(count > 0, false)")
-    if found.fetchall()[0][0]:
+    counted = connection.sql(f"SELECT count(*) FROM {listed} WHERE NOT coalesce(count > 0, false)")
+    if counted.fetchall()[0][0]:
         raise BundleError(f"{file.name} of {where} has a count below 1. Fetch it again.")
-    own = '"' + bucket.replace('"', '""') + '"'
-    found = connection.sql(
+    quoted = '"' + bucket.replace('"', '""') + '"'
+    counted = connection.sql(
         f"SELECT count(*) FROM {scan(release.records)} AS r ANTI JOIN {listed} AS s "
-        f"ON r.{own} = s.bucket"
+        f"ON r.{quoted} = s.bucket"
     )
-    if strangers := found.fetchall()[0][0]:
+    if strangers := counted.fetchall()[0][0]:
         raise BundleError(
             f"{strangers:,} records of {where} are in a bucket that lists no values. "
             "Fetch it again."

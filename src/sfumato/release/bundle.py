@@ -152,8 +152,8 @@ def _locked(folder: Path) -> int:
             # network file systems may not lock folders: there, two runs at once go unnoticed
             if error.errno not in (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP):
                 raise
-        held, there = os.fstat(descriptor), folder.stat()
-        if (held.st_dev, held.st_ino) != (there.st_dev, there.st_ino):
+        opened, there = os.fstat(descriptor), folder.stat()
+        if (opened.st_dev, opened.st_ino) != (there.st_dev, there.st_ino):
             raise BlockingIOError  # the other run finished meanwhile and took its folder away
     except FileNotFoundError:
         os.close(descriptor)

@@ -44,8 +44,8 @@ class GeneralizedRelease(Release):
 
     def marginal_of(self, column: Column, values: pa.Array) -> Marginal | None:
         """The same for a categorical column whose values are numbered as here."""
-        told = self._marginals.get(column.name)
-        return None if told is None else told.of(places_of(column, values))
+        marginal = self._marginals.get(column.name)
+        return None if marginal is None else marginal.of(places_of(column, values))
 
     @property
     def shows_quasi_exactly(self) -> bool:
@@ -84,19 +84,19 @@ class GeneralizedRelease(Release):
             )
         for column in self.columns:
             for name in self.shown_as(column):
-                found = schema.field(name).type
+                type_ = schema.field(name).type
                 if column.role == "quasi" and column.kind == "categorical":
-                    if not (pa.types.is_list(found) or pa.types.is_large_list(found)):
-                        raise BundleError(f"Column {name!r} of {where} is {found}, not a list.")
-                    found = found.value_type
-                if pa.types.is_dictionary(found):
-                    found = found.value_type
-                if str(found) != column.type:
+                    if not (pa.types.is_list(type_) or pa.types.is_large_list(type_)):
+                        raise BundleError(f"Column {name!r} of {where} is {type_}, not a list.")
+                    type_ = type_.value_type
+                if pa.types.is_dictionary(type_):
+                    type_ = type_.value_type
+                if str(type_) != column.type:
                     raise BundleError(
-                        f"Column {name!r} of {where} has type {found}; the manifest says "
+                        f"Column {name!r} of {where} has type {type_}; the manifest says "
                         f"{column.type}."
                     )
-                self._check_domain(column, found)
+                self._check_domain(column, type_)
 
     def _in_the_open(self) -> tuple[Column, ...]:
         return self.sensitive

@@ -248,8 +248,8 @@ class Manifest(ManifestPart, frozen=True, kw_only=True, tag_field="kind"):
         chosen = {cls.kind: cls for cls in get_args(AnyManifest)}[kind]
         (typed,) = (f.type for f in msgspec.structs.fields(chosen) if f.name == "plan")
         fields["stated"] = fields.pop("guarantee")
-        made: Manifest = chosen(plan=msgspec.convert(plan, typed), **fields)
-        return made
+        manifest: Manifest = chosen(plan=msgspec.convert(plan, typed), **fields)
+        return manifest
 
     def to_json(self) -> dict[str, Any]:
         stated: dict[str, Any] = in_json(self)

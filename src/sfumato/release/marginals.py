@@ -51,8 +51,8 @@ def places_of(column: Column, values: pa.Array) -> IntArray:
     """The place of each value in the domain of a column; −1 outside."""
     if isinstance(column.domain, Values):
         domain = typed_values(column.domain.values, values.type)
-        found = pc.index_in(values, value_set=domain).fill_null(-1)
-        return np.asarray(found.to_numpy(), np.int64)
+        positions = pc.index_in(values, value_set=domain).fill_null(-1)
+        return np.asarray(positions.to_numpy(), np.int64)
     whole = whole_numbers(column)
     assert whole is not None
     numbers = np.asarray(values.cast(pa.int64()).to_numpy(), np.int64)
@@ -78,8 +78,8 @@ def _runs(counts: IntArray, least: int) -> IntArray:
     """Neighbours in one cell until it has enough; the last people join the cell before them."""
     cell = np.zeros(len(counts), np.int64)
     number = people = 0
-    for place, count in enumerate(counts.tolist()):
-        cell[place] = number
+    for index, count in enumerate(counts.tolist()):
+        cell[index] = number
         people += count
         if people >= least:
             number, people = number + 1, 0
@@ -114,7 +114,7 @@ def read_marginals(
     stated: Mapping[str, MarginalPart], columns: Mapping[str, Column], where: str
 ) -> dict[str, Marginal]:
     """What a plan tells of its quasi columns; nobody vouches for it."""
-    found = {}
+    marginals = {}
     for name, said in stated.items():
         column = columns.get(name)
         cell = None if column is None or not places(column) else _cells(column, said)
@@ -123,8 +123,8 @@ def read_marginals(
                 f"The plan of {where} has marginals of {name!r} that do not count the values of a "
                 "quasi-identifier by cells. Ask its publisher for a sound copy."
             )
-        found[name] = Marginal(cell, np.array(said.people, np.int64))
-    return found
+        marginals[name] = Marginal(cell, np.array(said.people, np.int64))
+    return marginals
 
 
 def _cells(column: Column, said: MarginalPart) -> IntArray | None:

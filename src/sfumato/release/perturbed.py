@@ -90,7 +90,7 @@ class PerturbedRelease(Release):
                 f"The manifest of {self.where} has operators for {list_some(sorted(stated))}; "
                 f"the sensitive columns are {list_some(sorted(sensitive))}."
             )
-        found = {}
+        operators = {}
         for column in self.sensitive:
             operator = operator_from_json(in_json(stated[column.name]))
             if not isinstance(column.domain, Values) or len(column.domain) != operator.domain_size:
@@ -98,12 +98,12 @@ class PerturbedRelease(Release):
                     f"The operator of column {column.name!r} in {self.where} does not fit its "
                     "domain."
                 )
-            found[column.name] = operator
-        return found
+            operators[column.name] = operator
+        return operators
 
     def _read_part_columns(self) -> dict[str, str]:
         """The column of parts, for every operator that has parts; `part` where nothing is said."""
-        found = {}
+        part_columns = {}
         for column, operator in self._operators.items():
             if not isinstance(operator, Parts):
                 continue
@@ -113,8 +113,8 @@ class PerturbedRelease(Release):
                     f"The parts of column {column!r} in {self.where} stand in no column of parts."
                 )
             self._check_part_column(name)
-            found[column] = name
-        return found
+            part_columns[column] = name
+        return part_columns
 
     def _check_part_column(self, name: str) -> None:
         if name not in self._schemas["records"].names:
@@ -139,8 +139,8 @@ class PerturbedRelease(Release):
                 self._check_parts(path, batch.column("part"), len(self._scales), "scale")
 
     def _check_parts(self, path: Path, parts: pa.Array, many: int, what: str) -> None:
-        found = pc.min_max(parts, skip_nulls=False).as_py()
-        low, high = found["min"], found["max"]
+        ends = pc.min_max(parts, skip_nulls=False).as_py()
+        low, high = ends["min"], ends["max"]
         if len(parts) and (low is None or not 0 <= low <= high < many):
             raise BundleError(
                 f"A part in {path.name} of {self.where} has no {what} in the manifest."

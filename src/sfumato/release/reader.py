@@ -76,7 +76,9 @@ class Release:
 
     def __repr__(self) -> str:
         named = {"quasi": self.quasi, "sensitive": self.sensitive}
-        roles = [f"{role} {list_some([c.name for c in each])}" for role, each in named.items()]
+        roles = [
+            f"{role} {list_some([c.name for c in columns])}" for role, columns in named.items()
+        ]
         return (
             f"<{type(self).__name__} {self.where}: {_short(self.manifest.guarantee)} by "
             f"{_short(self.manifest.mechanism)}, {self.rows:,} rows; {'; '.join(roles)}>"
@@ -238,13 +240,13 @@ class Release:
     def _check_schemas(self) -> None:
         """Every column is there, with its type and a domain that fits it, and nothing else is."""
         for column in self.columns:
-            found = self._field_type(column.name)
-            if str(found) != column.type:
+            type_ = self._field_type(column.name)
+            if str(type_) != column.type:
                 raise BundleError(
-                    f"Column {column.name!r} of {self.where} has type {found}; the manifest says "
+                    f"Column {column.name!r} of {self.where} has type {type_}; the manifest says "
                     f"{column.type}."
                 )
-            self._check_domain(column, found)
+            self._check_domain(column, type_)
         for table, schema in self._schemas.items():
             strangers = sorted(set(schema.names) - self._known_names(table))
             if strangers:
@@ -311,7 +313,7 @@ class Release:
         for table, names in self._tables().items():
             schema = self._schemas[table]
             # by position: DuckDB does not tell `age` from `Age`
-            places = {column: f"c{place}" for place, column in enumerate(schema.names)}
+            places = {column: f"c{index}" for index, column in enumerate(schema.names)}
             files = [self.path / name for name in names]
             source = f"{scan(files)} AS t({', '.join(places.values())})"
             for column in self._in_the_open():

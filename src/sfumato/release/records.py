@@ -25,8 +25,8 @@ def record_names(names: Iterable[str]) -> list[str]:
     >>> record_names(["records/part-00010.parquet", "records/part-00002.parquet"])
     ['records/part-00002.parquet', 'records/part-00010.parquet']
     """
-    found = {name: PART.fullmatch(name) for name in names}
-    return sorted((name for name, part in found.items() if part), key=lambda n: int(n[13:-8]))
+    matches = {name: PART.fullmatch(name) for name in names}
+    return sorted((name for name, part in matches.items() if part), key=lambda n: int(n[13:-8]))
 
 
 def record_files(folder: Path) -> list[Path]:

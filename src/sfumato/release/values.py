@@ -36,8 +36,8 @@ def codes_of(values: pa.Array | pa.ChunkedArray, domain: pa.Array) -> IntArray:
     """The place of every value in the domain, −1 for a value outside it."""
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
-    found = pc.index_in(values, value_set=domain.cast(values.type))
-    return np.asarray(pc.fill_null(found, -1).to_numpy(), np.int64)
+    codes = pc.index_in(values, value_set=domain.cast(values.type))
+    return np.asarray(pc.fill_null(codes, -1).to_numpy(), np.int64)
 
 
 def in_utc(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -56,8 +56,8 @@ def count_strangers(
     `source` is a table of the DuckDB behind `connection`, `column` a name inside it.
     """
     if isinstance(domain, Values):
-        found = connection.sql(f"SELECT DISTINCT {column} AS v FROM {source}").to_arrow_table()
-        values = {value_to_json(v) for v in in_utc(found.column("v")).to_pylist()}
+        distinct = connection.sql(f"SELECT DISTINCT {column} AS v FROM {source}").to_arrow_table()
+        values = {value_to_json(v) for v in in_utc(distinct.column("v")).to_pylist()}
         return len(values - set(domain.values))
     if domain is None or domain.low is None:
         return 0

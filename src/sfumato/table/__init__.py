@@ -239,12 +239,12 @@ def read(
                 f"'quasi_k' must be a whole number, at least 2. Got {quasi_k} instead."
             )
         needed = roles["sensitive"] if missing == "drop" else ()
-        given = {name: str(steps.pop(name, "")) for name in roles["quasi"]}
-        own = {name: kinds.pop(name) for name in roles["quasi"]}
+        recodes_by_column = {name: str(steps.pop(name, "")) for name in roles["quasi"]}
+        kinds_of_quasi = {name: kinds.pop(name) for name in roles["quasi"]}
         source, roles["quasi"], loss = merge_quasi(
-            source, own, int(least), hierarchies=trees, needed=needed, person=person
+            source, kinds_of_quasi, int(least), hierarchies=trees, needed=needed, person=person
         )
-        merged, trees = QuasiMerge(int(least), given, trees, loss), {}
+        merged, trees = QuasiMerge(int(least), recodes_by_column, trees, loss), {}
         published = (*roles["quasi"], *roles["sensitive"])
         kinds = kinds_of(source, roles["quasi"], (), ()) | kinds
     stated = {
@@ -301,10 +301,10 @@ def _wanted(
     both = sorted(set(bins) & set(recode))
     if both:
         raise UsageError(f"Column {both[0]!r} has bins and a recode. Write one recode for both.")
-    found = {column: Recodes((Bins.parse(edges),)) for column, edges in bins.items()}
+    wanted = {column: Recodes((Bins.parse(edges),)) for column, edges in bins.items()}
     for column, text in recode.items():
-        found[column] = parse_recode(text) if isinstance(text, str) else text
-    return found
+        wanted[column] = parse_recode(text) if isinstance(text, str) else text
+    return wanted
 
 
 def _recoded(

@@ -50,9 +50,9 @@ class CountedRows(Source):
         if self.name not in columns:
             yield from self.source.batches(columns, rows, threads)
             return
-        own = [name for name in columns if name != self.name] or [self.person]
+        names = [name for name in columns if name != self.name] or [self.person]
         start = 0
-        for batch in self.source.batches(own, rows, threads):
+        for batch in self.source.batches(names, rows, threads):
             numbers = self.numbers[start : start + batch.num_rows]
             start += batch.num_rows
             if len(numbers) < batch.num_rows:
@@ -86,11 +86,11 @@ class CountedRows(Source):
         connection = scratch_database()
         connection.register("given", pa.RecordBatchReader.from_batches(schema, given()))
         with reading_errors(self.source):
-            found = connection.sql(
+            numbered = connection.sql(
                 'SELECT "row", count(*) OVER (PARTITION BY person) AS n FROM given'
             ).to_arrow_table()
         numbers = np.zeros(read, np.uint32)
-        numbers[found.column("row").to_numpy()] = found.column("n").to_numpy()
+        numbers[numbered.column("row").to_numpy()] = numbered.column("n").to_numpy()
         return numbers if not self.top else top_coded(numbers)
 
 

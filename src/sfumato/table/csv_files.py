@@ -48,11 +48,11 @@ class Layout:
 
     def scan(self, types: dict[str, str]) -> str:
         """SQL that reads the file with these types, and guesses nothing."""
-        given = [f"{name} = {_literal(value)}" for name, value in self.options.items()]
+        settings = [f"{name} = {_literal(value)}" for name, value in self.options.items()]
         columns = ", ".join(f"{_literal(name)}: {_literal(kind)}" for name, kind in types.items())
         return (
             f"read_csv({_literal(str(self.file))}, auto_detect = false, header = {self.header}, "
-            f"{', '.join(given)}, columns = {{{columns}}})"
+            f"{', '.join(settings)}, columns = {{{columns}}})"
         )
 
     def texts(self) -> str:
@@ -121,10 +121,10 @@ def _sniffed(connection: duckdb.DuckDBPyConnection, path: Path, owner: CsvSource
         "dateformat": row["DateFormat"],
         "timestampformat": row["TimestampFormat"],
     }
-    given = {name: value for name, value in options.items() if value is not None}
-    given["nullstr"] = list({*reading.missing_markers, ""})
+    stated = {name: value for name, value in options.items() if value is not None}
+    stated["nullstr"] = list({*reading.missing_markers, ""})
     types = {column["name"]: column["type"] for column in row["Columns"]}
-    layout = Layout(path, file, header, given, types)
+    layout = Layout(path, file, header, stated, types)
     if len(types) == 1 and not reading.separator:  # lines of other lengths have no separator
         likely = _likely_layout(path, file, reading)
         if len(next(_records(likely), [])) > 1 and (wrong := _ragged(likely)) is not None:
@@ -144,7 +144,7 @@ def _sniffed(connection: duckdb.DuckDBPyConnection, path: Path, owner: CsvSource
 def _renamed(layout: Layout, reading: Reading) -> dict[str, str]:
     """The given names, or numbers, for the columns of a file without names."""
     types = list(layout.types.values())
-    names = reading.columns or [f"column{place}" for place in range(1, len(types) + 1)]
+    names = reading.columns or [f"column{index}" for index in range(1, len(types) + 1)]
     if len(names) != len(types):
         raise DataError(
             f"{layout.path} has {len(types)} columns, but {len(names)} names were given. Name each "
@@ -161,11 +161,11 @@ def _renamed(layout: Layout, reading: Reading) -> dict[str, str]:
 def _cleaned(connection: duckdb.DuckDBPyConnection, layout: Layout, reading: Reading) -> Layout:
     """The layout with the missing markers as this file writes them, blanks and all."""
     bare = _literal(list({*reading.missing_markers, *([""] if reading.trim else [])}))
-    found = [
+    markers = [
         f"list(DISTINCT {_name(name)}) FILTER (list_contains({bare}, trim({_name(name)})))"
         for name in layout.types
     ]
-    lists = connection.sql(f"SELECT {', '.join(found)} FROM {layout.texts()}").fetchall()[0]
+    lists = connection.sql(f"SELECT {', '.join(markers)} FROM {layout.texts()}").fetchall()[0]
     written = {text for texts in lists for text in texts or []} | {*reading.missing_markers, ""}
     cleaned = replace(layout, options=layout.options | {"nullstr": sorted(written)})
     said = ", ".join(
@@ -249,7 +249,7 @@ def _refuse_skipped(layout: Layout) -> None:
     """DuckDB skips lines until the rest fits together: no line may get lost that way."""
     with layout.file.open(encoding="utf-8-sig", errors="replace") as file:
         lines = [line.strip() for line in islice(file, int(layout.options.get("skip", 0)))]
-    odd = [place for place, line in enumerate(lines, 1) if line and not line.startswith("#")]
+    odd = [index for index, line in enumerate(lines, 1) if line and not line.startswith("#")]
     if odd:
         raise _ragged(layout) or DataError(
             f"Line {odd[0]} of {layout.path} is not like the lines below it. Remove it, or say "
@@ -320,8 +320,8 @@ def _refuse_data_as_names(connection: duckdb.DuckDBPyConnection, layout: Layout)
         texts = [name for name, kind in layout.types.items() if kind == "VARCHAR"]
         seen = [f"bool_or({_name(name)} = {_literal(name)})" for name in texts] or ["false"]
         looked_at = f"(SELECT * FROM {layout.texts()} LIMIT {_LOOKED_AT})"
-        found = connection.sql(f"SELECT {', '.join(seen)} FROM {looked_at}").fetchall()[0]
-        data = any(found)
+        row = connection.sql(f"SELECT {', '.join(seen)} FROM {looked_at}").fetchall()[0]
+        data = any(row)
     if data:
         raise DataError(
             f"The first line of {layout.path} looks like data, not like the names of columns. Give "
@@ -370,7 +370,7 @@ def _name(name: str) -> str:
 
 def _literal(value: Any) -> str:
     if isinstance(value, list):
-        return f"[{', '.join(_literal(each) for each in value)}]"
+        return f"[{', '.join(_literal(item) for item in value)}]"
     if isinstance(value, (bool, int)):
         return str(value)
     return "'" + ("" if value == _EMPTY else str(value).replace("'", "''")) + "'"

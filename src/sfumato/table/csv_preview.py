@@ -123,16 +123,16 @@ def _likely_separator(text: str) -> str:
 def _cut(text: str, separator: str, quote: str) -> list[tuple[int, list[str]]]:
     """(number of the line, cells); lines without anything and remarks are left out."""
     reader = csv.reader(text.splitlines(keepends=True), delimiter=separator, quotechar=quote)
-    found: list[tuple[int, list[str]]] = []
+    rows: list[tuple[int, list[str]]] = []
     line = 1
     try:
         for cells in islice(reader, _LINES):
             if cells and not cells[0].startswith("#"):
-                found.append((line, cells))
+                rows.append((line, cells))
             line = reader.line_num + 1
     except csv.Error:  # a cell without an end: what was read before it tells enough
         pass
-    return found
+    return rows
 
 
 def _has_names(records: Sequence[tuple[int, list[str]]], reading: Reading) -> bool:
@@ -145,8 +145,8 @@ def _has_names(records: Sequence[tuple[int, list[str]]], reading: Reading) -> bo
     if any(_NUMBER.fullmatch(cell) for cell in first):
         return False
     again = (
-        cell in {cells[place] for cells in others if place < len(cells)}
-        for place, cell in enumerate(first)
+        cell in {cells[index] for cells in others if index < len(cells)}
+        for index, cell in enumerate(first)
         if cell
     )
     return not any(again)

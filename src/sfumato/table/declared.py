@@ -62,7 +62,7 @@ def check_roles(roles: Mapping[str, tuple[str, ...]], names: list[str], label: s
             if column not in names:
                 near = get_close_matches(column, names, 1)
                 meant = [near[0] if each == column and near else each for each in columns]
-                wanted = [each for each in meant if each != column]
+                wanted = [role for role in meant if role != column]
                 raise DataError(
                     f"{label} has no column {column!r} (named as {role}). {available}"
                 ).repaired_by(**{role: wanted if role in LISTS else next(iter(wanted), None)})
@@ -89,11 +89,16 @@ def check_roles(roles: Mapping[str, tuple[str, ...]], names: list[str], label: s
                 "which SQL cannot tell apart. Rename one."
             )
         lower[name.lower()] = name
-    taken = [f"{own}_{name}".lower() for own in ("part", "bucket") for name in roles["sensitive"]]
-    for own in ("part", "bucket", *taken):
-        if own in lower:
+    taken = [
+        f"{reserved}_{name}".lower()
+        for reserved in ("part", "bucket")
+        for name in roles["sensitive"]
+    ]
+    for reserved in ("part", "bucket", *taken):
+        if reserved in lower:
             raise DataError(
-                f"A release uses the column name {own!r} itself. Rename that column of {label}."
+                f"A release uses the column name {reserved!r} itself. Rename that column of "
+                f"{label}."
             )
 
 

@@ -84,7 +84,7 @@ class Hierarchy:
         >>> tree.parents(["Berlin", "Rome"]).tolist()
         [2, 4, 3, 3, 3]
         """
-        texts = {str(leaf): place for place, leaf in enumerate(leaves)}
+        texts = {str(leaf): index for index, leaf in enumerate(leaves)}
         by_text = {str(leaf): path for leaf, path in self.paths.items()}
         numbers = dict(texts)
         for text in texts:

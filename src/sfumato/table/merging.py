@@ -75,10 +75,10 @@ def classes(axes: Sequence[MergedAxis], places: IntArray, people: IntArray, k: i
     >>> classes([age], np.array([[0, 1, 2, 3, 4, 5]]), np.ones(6, int), 3).tolist()
     [0, 0, 0, 1, 1, 1]
     """
-    found = np.zeros(places.shape[1], np.int64)
+    class_of = np.zeros(places.shape[1], np.int64)
     for number, members in enumerate(_leaves(axes, places, people, k)):
-        found[members] = number
-    return found
+        class_of[members] = number
+    return class_of
 
 
 def _leaves(
@@ -102,8 +102,8 @@ def _best_cut(
     if total < 2 * k:
         return None
     best, chosen = np.inf, None
-    for axis, own in zip(axes, places, strict=True):
-        ranks = _order(axis, own, people)
+    for axis, positions in zip(axes, places, strict=True):
+        ranks = _order(axis, positions, people)
         order = np.argsort(ranks, kind="stable")
         sorted_ranks, counted = ranks[order], np.cumsum(people[order])
         ends = np.flatnonzero(np.diff(sorted_ranks))  # the last of each value but the largest
@@ -132,8 +132,8 @@ def _order(axis: MergedAxis, own: IntArray, people: IntArray) -> IntArray:
     if axis.nodes is not None:
         paths = axis.nodes[::-1, :]
         return np.asarray(np.argsort(np.lexsort(paths[::-1]), kind="stable")[own])
-    held = np.bincount(own, people, minlength=axis.size)
-    return np.asarray(np.argsort(np.argsort(-held, kind="stable"), kind="stable")[own])
+    counts = np.bincount(own, people, minlength=axis.size)
+    return np.asarray(np.argsort(np.argsort(-counts, kind="stable"), kind="stable")[own])
 
 
 def certainty_penalty(
@@ -147,8 +147,8 @@ def certainty_penalty(
     starts = np.flatnonzero(np.diff(found[order], prepend=-1))
     lost = 0.0
     for members in np.split(order, starts[1:]):
-        held = int(people[members].sum())
-        lost += held * sum(
-            axis.penalty(own[members]) for axis, own in zip(axes, places, strict=True)
+        size = int(people[members].sum())
+        lost += size * sum(
+            axis.penalty(positions[members]) for axis, positions in zip(axes, places, strict=True)
         )
     return lost / (int(people.sum()) * len(axes))

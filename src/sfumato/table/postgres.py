@@ -125,10 +125,12 @@ class PostgresSource(Source):
         readable = [column for column in asked if column.foreign is None]
         named = ", ".join(column.sql for column in readable)
         with self._lock:
-            own, self._busy = self._busy, True
+            is_nested, self._busy = self._busy, True
         session = None
         try:
-            session = _Session(self.address, self._snapshot, self.stored) if own else self._session
+            session = (
+                _Session(self.address, self._snapshot, self.stored) if is_nested else self._session
+            )
             for batch in session.stream(f"SELECT {named} FROM {self._from}"):
                 if self._unchecked:
                     self._check_texts(batch)
@@ -139,7 +141,7 @@ class PostgresSource(Source):
                 for start in range(0, arrived.num_rows, rows):
                     yield normalize(arrived.slice(start, rows), columns)
         finally:
-            if not own:
+            if not is_nested:
                 self._busy = False
             elif session is not None:
                 session.close()

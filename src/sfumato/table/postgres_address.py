@@ -70,26 +70,26 @@ def parse_address(text: str) -> Address:
     >>> address
     Address(place='postgresql://host:5433/clinic', relation=('public', 'admissions'))
     """
-    found = _SHAPE.fullmatch(text.strip())
-    if found is None or not all(_PORTS.fullmatch(h) for h in found["hosts"].split(",")):
+    match_ = _SHAPE.fullmatch(text.strip())
+    if match_ is None or not all(_PORTS.fullmatch(h) for h in match_["hosts"].split(",")):
         raise DataError(f"Cannot read the address of a PostgreSQL table. {HOW}")
-    kept, own, known = _parameters(found["parameters"] or "")
-    if len(own) != 1:
+    kept, own_parameters, parameters = _parameters(match_["parameters"] or "")
+    if len(own_parameters) != 1:
         raise DataError(
             "The address of a PostgreSQL table names one thing to read, 'table' or 'query'; this "
-            f"one names {' and '.join(own) or 'neither'}. {HOW}"
+            f"one names {' and '.join(own_parameters) or 'neither'}. {HOW}"
         )
-    hosts = known.get("host", found["hosts"])
-    if "port" in known:
-        hosts += f":{known['port']}"
-    database = known.get("dbname", unquote(found["database"] or ""))
-    secrets = [found["password"], *(known.get(name) for name in _SECRET)]
+    hosts = parameters.get("host", match_["hosts"])
+    if "port" in parameters:
+        hosts += f":{parameters['port']}"
+    database = parameters.get("dbname", unquote(match_["database"] or ""))
+    secrets = [match_["password"], *(parameters.get(name) for name in _SECRET)]
     written = {secret for secret in secrets if secret}
     return Address(
         uri=text.strip().partition("?")[0] + (f"?{'&'.join(kept)}" if kept else ""),
         place=f"postgresql://{hosts}/{database}",
-        relation=_relation(own["table"]) if "table" in own else None,
-        query=_query(own["query"]) if "query" in own else None,
+        relation=_relation(own_parameters["table"]) if "table" in own_parameters else None,
+        query=_query(own_parameters["query"]) if "query" in own_parameters else None,
         secrets=tuple(sorted(written | {unquote(secret) for secret in written})),
     )
 
@@ -97,7 +97,7 @@ def parse_address(text: str) -> Address:
 def _parameters(text: str) -> tuple[list[str], dict[str, str], dict[str, str]]:
     """The parameters for libpq as they stand, our own ones, and all of libpq's as read."""
     kept: list[str] = []
-    own: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     known: dict[str, str] = {}
     before, query, sql = _cut_query(text)
     for part in before.split("&") if before else []:
@@ -105,21 +105,21 @@ def _parameters(text: str) -> tuple[list[str], dict[str, str], dict[str, str]]:
         if not equals or not re.fullmatch(r"[a-z_]+", name):
             raise DataError(f"Cannot read the parameters of a PostgreSQL address. {HOW}")
         if name == "table":
-            own[name] = unquote(value)
+            parameters[name] = unquote(value)
         else:
             kept.append(part)
             known[name] = unquote(value)
     if query:
-        own["query"] = unquote(sql)
-    return kept, own, known
+        parameters["query"] = unquote(sql)
+    return kept, parameters, known
 
 
 def _cut_query(text: str) -> tuple[str, bool, str]:
     """SQL holds '&' and '=' as it likes, so `query=` reaches to the end of the address."""
-    found = re.search(r"(?:^|&)query=", text)
-    if found is None:
+    match_ = re.search(r"(?:^|&)query=", text)
+    if match_ is None:
         return text, False, ""
-    return text[: found.start()], True, text[found.end() :]
+    return text[: match_.start()], True, text[match_.end() :]
 
 
 def _relation(text: str) -> tuple[str, ...]:

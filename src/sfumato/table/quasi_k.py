@@ -101,11 +101,11 @@ class ShownClasses:
     def show(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch with what is shown in the place of its quasi columns."""
         keys = _keys([batch.column(name) for name in self.quasi], self.domains)
-        place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        position = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         # whoever was not counted is left out later, and must not be shown with anybody
-        known = pa.array(place, mask=self.keys[place] != keys)
+        class_of = pa.array(position, mask=self.keys[position] != keys)
         others = [name for name in batch.schema.names if name not in self.quasi]
-        arrays = [column.take(known) for column in self.labels.columns]
+        arrays = [column.take(class_of) for column in self.labels.columns]
         return pa.RecordBatch.from_arrays(
             [*arrays, *(batch.column(name) for name in others)], names=[*self.names, *others]
         )
@@ -169,20 +169,20 @@ def merge_quasi(
         else MergedAxis(len(domain))
         for name, domain, number in zip(quasi, domains, ordered, strict=True)
     ]
-    found = classes(axes, places, people, k)
+    class_of = classes(axes, places, people, k)
     arrays: dict[str, pa.Array] = {}
-    for name, domain, own, number in zip(quasi, domains, places, ordered, strict=True):
+    for name, domain, positions, number in zip(quasi, domains, places, ordered, strict=True):
         if number:
-            arrays |= _ranges(name, domain, own, found)
+            arrays |= _ranges(name, domain, positions, class_of)
         else:
-            arrays[name] = _sets(domain, own, found, trees.get(name))
+            arrays[name] = _sets(domain, positions, class_of, trees.get(name))
     taken = sorted(set(arrays) & (set(source.schema.names) - set(quasi)))
     if taken:
         raise DataError(f"{source.label} has a column {taken[0]!r} already. Rename it.")
     labels = pa.RecordBatch.from_pydict(arrays)
     shown = ShownClasses(quasi, tuple(domains), keys, labels)
-    made = MergedSource(source, shown, source.label)
-    return made, tuple(arrays), certainty_penalty(axes, places, people, found)
+    merged = MergedSource(source, shown, source.label)
+    return merged, tuple(arrays), certainty_penalty(axes, places, people, class_of)
 
 
 def _counted(
@@ -206,11 +206,11 @@ def _plain(array: pa.Array) -> pa.Array:
 
 
 def _domains(source: Source, quasi: Sequence[str], needed: Sequence[str]) -> list[pa.Array]:
-    found = [pa.array([], source.schema.field(name).type) for name in quasi]
+    domains = [pa.array([], source.schema.field(name).type) for name in quasi]
     for arrays in _counted(source, quasi, needed):
-        for place, array in enumerate(arrays):
-            found[place] = pa.concat_arrays([found[place], array.unique()]).unique()
-    return [values.take(pc.sort_indices(values)) for values in found]  # a null comes last
+        for index, array in enumerate(arrays):
+            domains[index] = pa.concat_arrays([domains[index], array.unique()]).unique()
+    return [values.take(pc.sort_indices(values)) for values in domains]  # a null comes last
 
 
 def _combinations(
@@ -219,8 +219,8 @@ def _combinations(
     keys, people = np.empty(0, np.int64), np.empty(0, np.int64)
     for arrays in _counted(source, quasi, needed):
         more, held = np.unique(_keys(arrays, domains), return_counts=True)
-        keys, place = np.unique(np.concatenate([keys, more]), return_inverse=True)
-        people = np.bincount(place, np.concatenate([people, held])).astype(np.int64)
+        keys, inverse = np.unique(np.concatenate([keys, more]), return_inverse=True)
+        people = np.bincount(inverse, np.concatenate([people, held])).astype(np.int64)
     return keys, people
 
 
@@ -239,17 +239,17 @@ def _steady_people(
 
     def rows() -> Iterator[pa.RecordBatch]:
         for *arrays, whose in _counted(source, (*quasi, person), needed):
-            own = pa.array(_keys(arrays, domains))
-            yield pa.RecordBatch.from_arrays([whose.cast(kind), own], schema=schema)
+            keys = pa.array(_keys(arrays, domains))
+            yield pa.RecordBatch.from_arrays([whose.cast(kind), keys], schema=schema)
 
     connection = scratch_database()
     connection.register("rows", pa.RecordBatchReader.from_batches(schema, rows()))
-    found = connection.sql(
+    steady = connection.sql(
         "SELECT low AS key, count(*) AS people FROM (SELECT min(key) AS low, max(key) AS high "
         "FROM rows GROUP BY person) WHERE low = high GROUP BY low"
     ).to_arrow_table()
     people = np.zeros(len(keys), np.int64)
-    people[np.searchsorted(keys, found["key"].to_numpy())] = found["people"].to_numpy()
+    people[np.searchsorted(keys, steady["key"].to_numpy())] = steady["people"].to_numpy()
     return people
 
 
@@ -257,17 +257,17 @@ def _keys(arrays: Sequence[pa.Array], domains: Sequence[pa.Array]) -> IntArray:
     key = np.zeros(len(arrays[0]), np.int64)
     for array, domain in zip(arrays, domains, strict=True):
         # what no counted row has gets a place beyond all, and so a key that nobody has
-        place = pc.index_in(_plain(array), value_set=domain).fill_null(len(domain))
-        key = key * (len(domain) + 1) + place.to_numpy().astype(np.int64)
+        codes = pc.index_in(_plain(array), value_set=domain).fill_null(len(domain))
+        key = key * (len(domain) + 1) + codes.to_numpy().astype(np.int64)
     return key
 
 
 def _digits(keys: IntArray, domains: Sequence[pa.Array]) -> list[IntArray]:
-    found = []
+    digits = []
     for domain in reversed(domains):
-        keys, place = np.divmod(keys, len(domain) + 1)
-        found.append(place)
-    return found[::-1]
+        keys, digit = np.divmod(keys, len(domain) + 1)
+        digits.append(digit)
+    return digits[::-1]
 
 
 def _is_time(kind: pa.DataType) -> bool:
@@ -295,14 +295,14 @@ def _tree(domain: pa.Array, hierarchy: Hierarchy) -> MergedAxis:
             f"A hierarchy lacks {paths.count(None):,} of the values of its column. Add a line for "
             "each, from leaf to root."
         )
-    known = [path for path in paths if path is not None]
-    depth = max(map(len, known))
+    known_paths = [path for path in paths if path is not None]
+    depth = max(map(len, known_paths))
     # the root again and again above itself, so that all paths are as long
-    long = [path + (path[-1],) * (depth - len(path)) for path in known]
-    numbers = {node: place for place, node in enumerate(dict.fromkeys(n for p in long for n in p))}
+    long = [path + (path[-1],) * (depth - len(path)) for path in known_paths]
+    numbers = {node: index for index, node in enumerate(dict.fromkeys(n for p in long for n in p))}
     nodes = np.array([[numbers[node] for node in path] for path in long], np.int64).T
     under = np.zeros(len(numbers), np.int64)
-    for path in known:
+    for path in known_paths:
         for node in set(path):
             under[numbers[node]] += 1
     return MergedAxis(len(domain), None, nodes, under)
@@ -327,10 +327,10 @@ def _sets(
 ) -> pa.Array:
     """The values in the class of each combination, or the node above them."""
     texts = [None if value is None else str(value) for value in domain.to_pylist()]
-    held: list[list[str | None]] = [[] for _ in range(int(found.max()) + 1)]
-    for place, group in sorted(set(zip(own.tolist(), found.tolist(), strict=True))):
-        held[group].append(texts[place])
-    labels = pa.array([_label(values, hierarchy) for values in held], pa.string())
+    sets: list[list[str | None]] = [[] for _ in range(int(found.max()) + 1)]
+    for position, group in sorted(set(zip(own.tolist(), found.tolist(), strict=True))):
+        sets[group].append(texts[position])
+    labels = pa.array([_label(values, hierarchy) for values in sets], pa.string())
     return labels.take(pa.array(found))
 
 

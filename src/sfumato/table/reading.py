@@ -98,8 +98,8 @@ class Reading:
         {'columns': ('a', 'b'), 'trim': True}
         """
         plain = Reading()
-        given = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {name: said for name, said in given.items() if said != getattr(plain, name)}
+        options = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: said for name, said in options.items() if said != getattr(plain, name)}
 
     @property
     def cleans(self) -> bool:

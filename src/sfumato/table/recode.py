@@ -60,7 +60,7 @@ class Recodes:
             if name not in known:
                 raise UsageError(
                     f"There is no recode {name!r}. There are: "
-                    f"{', '.join(each.example for each in known.values())}."
+                    f"{', '.join(recode.example for recode in known.values())}."
                 )
             steps.append(known[name].from_arguments(positional, keywords))
         return Recodes(tuple(steps))
@@ -104,8 +104,8 @@ def count_values(source: Source, column: str) -> dict[Any, int]:
     for batch in source.batches([column], 1 << 20):
         array = batch.column(0)
         plain = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
-        for found in pc.value_counts(as_texts(plain)).to_pylist():
-            counts[found["values"]] = counts.get(found["values"], 0) + found["counts"]
+        for counted in pc.value_counts(as_texts(plain)).to_pylist():
+            counts[counted["values"]] = counts.get(counted["values"], 0) + counted["counts"]
             if len(counts) > 1 << 22:
                 raise DataError(
                     f"Column {column!r} of {source.label} has more than {1 << 22:,} different "

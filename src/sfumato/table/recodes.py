@@ -226,7 +226,7 @@ class Groups(_OfTexts):
     def __post_init__(self) -> None:
         level = _whole(self.level, "level")
         if self.groups.startswith("@"):
-            found = _read_groups(self.groups[1:], level)
+            groups = _read_groups(self.groups[1:], level)
         else:
             parts = [part.split(":") for part in self.groups.split(";") if part.strip()]
             if not parts or any(len(part) != 2 for part in parts):
@@ -234,11 +234,11 @@ class Groups(_OfTexts):
                     "groups takes value:group;value:group, or @ and a CSV file. Got "
                     f"{self.groups[:50]!r}."
                 )
-            found = {unquote(value.strip()): unquote(group.strip()) for value, group in parts}
-        written = ";".join(f"{_quoted(value)}:{_quoted(group)}" for value, group in found.items())
+            groups = {unquote(value.strip()): unquote(group.strip()) for value, group in parts}
+        written = ";".join(f"{_quoted(value)}:{_quoted(group)}" for value, group in groups.items())
         object.__setattr__(self, "groups", written)
         object.__setattr__(self, "level", 1)
-        object.__setattr__(self, "_map", found)
+        object.__setattr__(self, "_map", groups)
 
     def apply(self, array: pa.Array) -> pa.Array:
         listed = [value for value in self._map if value != REST]
@@ -247,18 +247,18 @@ class Groups(_OfTexts):
 
         def grouped(values: pa.Array) -> pa.Array:
             texts = as_texts(values)
-            place = pc.index_in(texts, value_set=pa.array(listed, pa.string()))
-            found = names.take(place)
-            return pc.if_else(pc.and_(place.is_null(), texts.is_valid()), rest, found)
+            index = pc.index_in(texts, value_set=pa.array(listed, pa.string()))
+            grouped_texts = names.take(index)
+            return pc.if_else(pc.and_(index.is_null(), texts.is_valid()), rest, grouped_texts)
 
-        made = by_value(array, grouped)
-        strangers = made.null_count - array.null_count
+        recoded = by_value(array, grouped)
+        strangers = recoded.null_count - array.null_count
         if strangers:
             raise DataError(
                 f"has values without a group, in {strangers:,} of {len(array):,} rows. Add them, "
                 "or a line '*,other' for every other value."
             )
-        return made
+        return recoded
 
 
 def _quoted(text: str) -> str:
@@ -271,18 +271,18 @@ def _read_groups(path: str, level: int) -> dict[str, str]:
             lines = [[cell.strip() for cell in line] for line in csv.reader(file) if line]
     except (OSError, UnicodeDecodeError, csv.Error):
         raise DataError(f"Cannot read the groups file {path!r}.") from None
-    found: dict[str, str] = {}
+    groups: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
         if len(line) <= level:
             raise DataError(
                 f"Line {number} of the groups file {path!r} has no cell {level + 1}: write the "
                 "value and its groups, finest first."
             )
-        if found.setdefault(line[0], line[level]) != line[level]:
+        if groups.setdefault(line[0], line[level]) != line[level]:
             raise DataError(f"Line {number} of the groups file {path!r} repeats a value.")
-    if not found:
+    if not groups:
         raise DataError(f"The groups file {path!r} is empty.")
-    return found
+    return groups
 
 
 @dataclass(frozen=True)

@@ -85,10 +85,10 @@ def map_batch(batch: pa.RecordBatch, maps: Mapping[str, ColumnMap]) -> pa.Record
     """A batch with the columns that have a map in their new form."""
     names = batch.schema.names
     arrays = list(batch.columns)
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         if name in maps:
             try:
-                arrays[place] = maps[name].apply(arrays[place])
+                arrays[index] = maps[name].apply(arrays[index])
             except DataError as error:  # a map does not know which column it is given
                 raise DataError(f"Column {name!r} {error}") from None
     return pa.RecordBatch.from_arrays(arrays, names=names)

@@ -47,10 +47,10 @@ class SparkSource(Source):
 
         def changed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
-                made = normalize(map_batch(named(batch, names), maps), names)
+                changed_batch = normalize(map_batch(named(batch, names), maps), names)
                 arrays = [
                     array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
-                    for array in made.columns
+                    for array in changed_batch.columns
                 ]
                 yield pa.RecordBatch.from_arrays(arrays, names=names)
 

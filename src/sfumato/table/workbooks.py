@@ -57,33 +57,33 @@ def read_workbook(path: Path, reading: Reading) -> pa.Table:
         raise DataError(f"{path} has {width} columns, but {len(head)} names. Name each one.")
     cells = zip(*rows, strict=True) if rows else [()] * len(head)
     columns = [
-        _column(list(each), reading, str(name)) for name, each in zip(head, cells, strict=True)
+        _column(list(cell), reading, str(name)) for name, cell in zip(head, cells, strict=True)
     ]
     return pa.Table.from_arrays(columns, names=[str(name).strip() for name in head])
 
 
 def _column(cells: list[Any], reading: Reading, name: str) -> pa.Array:
     """The cells of a column in one type; texts where they are of several."""
-    given = [None if _missing(cell, reading) else cell for cell in cells]
-    kinds = {type(cell) for cell in given if cell is not None}
+    values = [None if _missing(cell, reading) else cell for cell in cells]
+    kinds = {type(cell) for cell in values if cell is not None}
     if name in reading.texts or kinds not in (
         {float}, {int}, {int, float}, {bool}, {datetime.date}, {datetime.datetime},
         {datetime.date, datetime.datetime}, {datetime.time},
     ):  # fmt: skip
-        return pa.array([None if cell is None else _text(cell) for cell in given], pa.string())
+        return pa.array([None if cell is None else _text(cell) for cell in values], pa.string())
     if kinds <= {int, float}:
-        whole = all(cell is None or float(cell).is_integer() for cell in given)
+        whole = all(cell is None or float(cell).is_integer() for cell in values)
         if whole:
-            return pa.array([None if cell is None else int(cell) for cell in given], pa.int64())
-        return pa.array([None if cell is None else float(cell) for cell in given], pa.float64())
+            return pa.array([None if cell is None else int(cell) for cell in values], pa.int64())
+        return pa.array([None if cell is None else float(cell) for cell in values], pa.float64())
     if kinds == {datetime.date, datetime.datetime}:
-        given = [
+        values = [
             datetime.datetime.combine(cell, datetime.time())
             if type(cell) is datetime.date
             else cell
-            for cell in given
+            for cell in values
         ]
-    return pa.array(given)
+    return pa.array(values)
 
 
 def _missing(cell: Any, reading: Reading) -> bool:
@@ -116,15 +116,15 @@ def read_statistics(path: Path, reading: Reading) -> pa.Table:
         ) from None
     arrays = []
     for name in meta.column_names:
-        found = columns[name]
-        cells = found.tolist() if isinstance(found, np.ndarray) else list(found)
+        column = columns[name]
+        cells = column.tolist() if isinstance(column, np.ndarray) else list(column)
         nothing = [cell != cell for cell in cells]  # not a number
         labels = meta.variable_value_labels.get(name, {})
-        given = [
+        values = [
             None if gone else labels.get(cell, cell)
             for cell, gone in zip(cells, nothing, strict=True)
         ]
-        arrays.append(_column(given, reading, name))
+        arrays.append(_column(values, reading, name))
     return pa.Table.from_arrays(arrays, names=list(meta.column_names))
 
 

@@ -23,12 +23,12 @@ async def read_object(request: Request) -> dict[str, Any]:
     async for piece in _pieces(request, MOST_JSON):
         body += piece
     try:
-        found = json.loads(body)
+        content = json.loads(body)
     except (ValueError, RecursionError):
         raise Refusal(400, "The request is not JSON.") from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise Refusal(400, "The request must be a JSON object.")
-    return found
+    return content
 
 
 async def save_body(request: Request, path: Path, limit: int) -> int:

@@ -31,14 +31,14 @@ def commands(
     kept = [*promise, *(["--mechanism", mechanism] if mechanism else [])]
     publish, out = ["publish", file, *flags, *kept], ["--out", "release"]
     quasi = [name for name, role in table["roles"].items() if role == "quasi"]
-    known = _given(table, ("quasi", "sensitive"))
-    told = [
+    role_flags = _given(table, ("quasi", "sensitive"))
+    shown = [
         ("The same release by the command line", [*publish, *out]),
         ("Advice on every promise", ["advise", file, *flags, "--target-error", "0.1"]),
         (
             "The table as it stands: how many people share their quasi-identifiers, and what "
             "they have",
-            ["check", file, *known, *reads],
+            ["check", file, *role_flags, *reads],
         ),
         (
             "Your own hierarchy for a quasi-identifier that is merged, leaf to root",
@@ -88,7 +88,7 @@ def commands(
             ],
         ),
     ]
-    return [{"what": what, "command": shlex.join(["sfumato", *words])} for what, words in told]
+    return [{"what": what, "command": shlex.join(["sfumato", *words])} for what, words in shown]
 
 
 def table_flags(table: Mapping[str, Any], *, reads: bool = False) -> list[str]:
@@ -112,6 +112,6 @@ def table_flags(table: Mapping[str, Any], *, reads: bool = False) -> list[str]:
 def _given(table: Mapping[str, Any], roles: tuple[str, ...]) -> list[str]:
     said = []
     for role in roles:
-        columns = [name for name, given in table["roles"].items() if given == role]
+        columns = [name for name, value in table["roles"].items() if value == role]
         said += [f"--{role}", ",".join(columns)] if columns else []
     return said

@@ -18,22 +18,22 @@ from sfumato.web.places import stamp
 
 def source_of(path: str, name: str, options: Mapping[str, Any]) -> Source:
     """The file as the steward said that it is written."""
-    told = Reading.split(options)
-    source = find_source(path, Reading.of(**{k: v for k, v in options.items() if k not in told}))
+    split = Reading.split(options)
+    source = find_source(path, Reading.of(**{k: v for k, v in options.items() if k not in split}))
     source.label = name  # messages and reports name the table as the steward does
     return source
 
 
 def declared(table: dict[str, Any]) -> Table:
     """The table with the roles that the steward gave."""
-    place = Path(table["path"])
-    if stamp(place) != table["stamp"]:
+    path = Path(table["path"])
+    if stamp(path) != table["stamp"]:
         raise DataError(
             f"The file of {table['label']} has changed since it was chosen, or is gone. Choose it "
             "again."
         )
     roles: dict[str, Any] = {
-        role: [name for name, given in table["roles"].items() if given == role] for role in ROLES
+        role: [name for name, value in table["roles"].items() if value == role] for role in ROLES
     }
     for role in ("key", "person"):
         if len(roles[role]) > 1:
@@ -66,7 +66,7 @@ def named(path: str, name: str) -> Iterator[None]:
         yield
     except SfumatoError as error:
         text = in_page_words(error.with_flags)
-        for told in (repr(path), path):
-            text = text.replace(told, name)
+        for spelling in (repr(path), path):
+            text = text.replace(spelling, name)
         error.args = (text, *error.args[1:])
         raise

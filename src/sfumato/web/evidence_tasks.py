@@ -19,18 +19,21 @@ def compare_candidates(
     from sfumato.evidence.compare import Candidate, compare
     from sfumato.evidence.compare.accuracy import LOW
 
-    for each in candidates:
-        no_files(each["guarantee"], each["mechanism"])
+    for candidate in candidates:
+        no_files(candidate["guarantee"], candidate["mechanism"])
     with named(table["path"], table["label"]), named(out, "the comparison"):
-        found = compare(
+        comparison = compare(
             declared(table),
-            [Candidate(each["guarantee"], each["mechanism"] or None) for each in candidates],
+            [
+                Candidate(candidate["guarantee"], candidate["mechanism"] or None)
+                for candidate in candidates
+            ],
             out=out,
             jobs=1,
             progress=progress,
         )
     rows = []
-    for row in found.rows:
+    for row in comparison.rows:
         strongest = None if row.failed else row.strongest
         rows.append(
             {
@@ -46,7 +49,7 @@ def compare_candidates(
                 "ceiling": row.ceiling,
             }
         )
-    return as_json({"candidates": rows, "rows": found.people, "covered_from": LOW})
+    return as_json({"candidates": rows, "rows": comparison.people, "covered_from": LOW})
 
 
 def collect_evidence(
@@ -73,10 +76,10 @@ def collect_evidence(
             **(names or {}),
             progress=progress,
         )
-    found = report.evidence
-    told = found.to_json()
+    evidence = report.evidence
+    fields = evidence.to_json()
     # the highest ceiling may follow from counts: it is for the steward, and not in the report
-    ran = [{**each.to_json(), "ceiling": each.ceiling} for each in found.attacks or ()]
-    seen = {name: told[name] for name in ("audit", "utility", "problems")}
+    ran = [{**attack.to_json(), "ceiling": attack.ceiling} for attack in evidence.attacks or ()]
+    seen = {name: fields[name] for name in ("audit", "utility", "problems")}
     write_json(Path(out) / "evidence.json", as_json({**seen, "attacks": ran, "covered_from": LOW}))
     return {"holds": report.holds, "problems": list(report.evidence.problems)}

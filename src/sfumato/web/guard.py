@@ -68,10 +68,10 @@ class Guard:
         if method not in ("GET", "POST", "PUT", "DELETE"):
             return problem(405, "This server does not know that method.")
         origin, site = headers.get("origin"), headers.get("sec-fetch-site")
-        own = {f"http://{host[0].lower()}"}
+        own_origins = {f"http://{host[0].lower()}"}
         if method != "GET" and (
             (origin is None and site is None)
-            or (origin is not None and origin.lower() not in own)
+            or (origin is not None and origin.lower() not in own_origins)
             or site not in (None, "same-origin")
             or headers.get("x-sfumato") != "1"
         ):

@@ -151,10 +151,10 @@ class Jobs:
         return sorted(self._jobs.values(), key=lambda job: job.created, reverse=True)
 
     def get(self, identifier: object) -> Job:
-        found = self._jobs.get(str(identifier))
-        if found is None:
+        job = self._jobs.get(str(identifier))
+        if job is None:
             raise NoSuchJob("There is no such job. It may have been removed.")
-        return found
+        return job
 
     def folder(self, job: Job) -> Path:
         return self._state.folder("jobs", job.id)
@@ -197,9 +197,9 @@ class Jobs:
                     self._running.pop(job.id, None)
                 self._finish(replace(done, done=done.total))
         except TaskFailed as error:
-            told = {key: value for key, value in error.told.items() if key != "error"}
+            details = {key: value for key, value in error.told.items() if key != "error"}
             last = self._jobs[job.id]
-            self._tidy(replace(last, state="failed", error=str(error), summary=told))
+            self._tidy(replace(last, state="failed", error=str(error), summary=details))
         except asyncio.CancelledError:
             last = self._jobs[job.id]
             if last.state not in FINISHED:
@@ -232,9 +232,9 @@ class Jobs:
         self._drop(job)
         raw = job.given.get("table", {}).get("path")
         others = {
-            each.given.get("table", {}).get("path")
-            for each in self._jobs.values()
-            if each.kind not in ABOUT
+            job.given.get("table", {}).get("path")
+            for job in self._jobs.values()
+            if job.kind not in ABOUT
         }
         uploaded = raw is not None and Path(raw).is_relative_to(self._state.path / "uploads")
         # the last job that made something of a raw copy takes it along

@@ -38,7 +38,7 @@ async def list_jobs(request: Request) -> Response:
 
 async def start_job(request: Request) -> Response:
     services = services_of(request)
-    given = await read_object(request)
+    body = await read_object(request)
     if sum(job.state in ("waiting", "running") for job in services.jobs.all()) >= MOST_WAITING:
         raise Refusal(409, "Too many jobs wait already. Cancel some, or wait.")
     starters = {
@@ -48,10 +48,10 @@ async def start_job(request: Request) -> Response:
         COUNTS: count_columns,
         CARDS: _cards,
     }
-    kind = given.get("kind")
+    kind = body.get("kind")
     if not isinstance(kind, str) or kind not in starters:
         raise Refusal(400, f"A job is one of: {', '.join(starters)}.")
-    job = starters[kind](services, given)
+    job = starters[kind](services, body)
     if kind in ABOUT:  # what was counted before is of no use any more
         await services.jobs.replaced(job)
     return answer(job.to_json())
@@ -84,9 +84,9 @@ def _compare(services: Services, given: dict[str, Any]) -> Job:
     listed = given.get("candidates")
     if not isinstance(listed, list) or not 1 <= len(listed) <= MOST_CANDIDATES:
         raise Refusal(400, f"Compare between 1 and {MOST_CANDIDATES} candidates.")
-    if not all(isinstance(each, dict) for each in listed):
+    if not all(isinstance(candidate, dict) for candidate in listed):
         raise Refusal(400, "A candidate is a guarantee and, where wanted, a mechanism.")
-    candidates = [promise_of(each) for each in listed]
+    candidates = [promise_of(candidate) for candidate in listed]
     label = kept["declared"]["label"]
     return services.jobs.new(
         "compare",
@@ -103,7 +103,7 @@ def _evidence(services: Services, given: dict[str, Any]) -> Job:
     if attacks is not None and not (
         isinstance(attacks, list)
         and len(attacks) <= MOST_ATTACKS
-        and all(isinstance(each, str) and len(each) <= 100 for each in attacks)
+        and all(isinstance(attack, str) and len(attack) <= 100 for attack in attacks)
     ):
         raise Refusal(400, "Attacks are a list of names, for example linkage or corruption(2).")
     whole = isinstance(targets, int) and not isinstance(targets, bool)
@@ -134,7 +134,7 @@ def _cards(services: Services, given: dict[str, Any]) -> Job:
     error, guarded = given.get("error", 0.1), given.get("guarded", [])
     if not is_share(error):
         raise Refusal(400, "The error of a count is a number between 0 and 1: 0.1 is 10 %.")
-    if not isinstance(guarded, list) or not all(isinstance(each, str) for each in guarded):
+    if not isinstance(guarded, list) or not all(isinstance(value, str) for value in guarded):
         raise Refusal(400, "Values that need most protection are a list of texts.")
     readers = {"guarded": guarded, "anybody": given.get("anybody") is True}
     return services.jobs.new(
@@ -231,14 +231,16 @@ def zipped(folder: Path, stem: str) -> Iterator[bytes]:
 def _report_of(services: Services, job: Job) -> Path:
     """The folder of a job's report; for a release, that of its newest evidence."""
     if job.kind == "publish":
-        found = [
-            each
-            for each in services.jobs.all()
-            if each.kind == "evidence" and each.state == "done" and each.asked["job"] == job.id
+        reports = [
+            evidence_job
+            for evidence_job in services.jobs.all()
+            if evidence_job.kind == "evidence"
+            and evidence_job.state == "done"
+            and evidence_job.asked["job"] == job.id
         ]
-        if not found:
+        if not reports:
             raise Refusal(404, "This release has no report yet. Audit it first.")
-        job = found[0]
+        job = reports[0]
     return services.jobs.folder(_finished(services, job.id, "evidence", "compare")) / "report"
 
 
@@ -253,7 +255,7 @@ async def show_report(request: Request) -> Response:
 async def show_evidence(request: Request) -> Response:
     services = services_of(request)
     job = services.jobs.get(request.path_params["id"])
-    found = read_json(_report_of(services, job) / "evidence.json")
-    if found is None:
+    evidence = read_json(_report_of(services, job) / "evidence.json")
+    if evidence is None:
         raise Refusal(404, "This job has no evidence.")
-    return answer(found)
+    return answer(evidence)

@@ -80,11 +80,11 @@ class Roots:
 
     def file(self, identifier: object, path: object) -> Path:
         """A table's file, resolved; refused where it lies outside its root or is no table."""
-        found = self._within(self.root(identifier), path)
-        if not found.is_file():
+        path_inside = self._within(self.root(identifier), path)
+        if not path_inside.is_file():
             raise DataError("There is no such file in that folder. Choose one from the list.")
-        check_name(found.name)
-        return found
+        check_name(path_inside.name)
+        return path_inside
 
     def _within(self, root: Root, path: object) -> Path:
         """Follow a path below a root, links and all, and make sure that it ends below the root."""
@@ -95,18 +95,18 @@ class Roots:
         if parts.is_absolute() or ".." in parts.parts:
             raise _outside()
         try:
-            found = (root.folder / parts).resolve()
+            resolved = (root.folder / parts).resolve()
         except (OSError, RuntimeError, ValueError):
             raise _outside() from None
-        if not found.is_relative_to(root.folder):
+        if not resolved.is_relative_to(root.folder):
             raise _outside()
-        names = (*parts.parts, *found.relative_to(root.folder).parts)
+        names = (*parts.parts, *resolved.relative_to(root.folder).parts)
         hidden = any(name.startswith(".") for name in names)
-        if hidden or glob.has_magic(str(found.relative_to(root.folder))):
+        if hidden or glob.has_magic(str(resolved.relative_to(root.folder))):
             raise DataError(
                 "Hidden files, and names with *, ? or [, cannot be chosen here. Rename the file."
             )
-        return found
+        return resolved
 
 
 def plain_place(folder: Path, flag: str) -> Path:
@@ -148,7 +148,7 @@ def check_name(name: str) -> str:
 def stamp(path: Path) -> list[int] | None:
     """What changes when a file does."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return [found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns]
+    return [status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns]

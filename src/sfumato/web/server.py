@@ -36,8 +36,14 @@ class PatientProtocol(H11Protocol):
 
     def _make_room(self) -> None:
         """Of connections that ask nothing, the oldest goes: idle ones must lock nobody out."""
-        idle = [each for each in self.connections if isinstance(each, PatientProtocol)]
-        idle = [each for each in idle if each.cycle is None or each.cycle.response_complete]
+        idle = [
+            connection for connection in self.connections if isinstance(connection, PatientProtocol)
+        ]
+        idle = [
+            protocol
+            for protocol in idle
+            if protocol.cycle is None or protocol.cycle.response_complete
+        ]
         min(idle, key=lambda each: each._made, default=self).transport.abort()
 
     def data_received(self, data: bytes) -> None:

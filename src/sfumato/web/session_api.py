@@ -13,8 +13,8 @@ from sfumato.web.sessions import HEADER
 
 
 async def sign_in(request: Request) -> Response:
-    given = await read_object(request)
-    token = given.get("token")
+    body = await read_object(request)
+    token = body.get("token")
     secret = services_of(request).sessions.open(token if isinstance(token, str) else None)
     if secret is None:
         raise Refusal(401, NO_SESSION)
@@ -32,8 +32,8 @@ async def new_link(request: Request) -> Response:
 
 async def new_ticket(request: Request) -> Response:
     """For a release or a report, which the browser fetches by its address alone."""
-    given = await read_object(request)
-    path = given.get("path")
+    body = await read_object(request)
+    path = body.get("path")
     if not isinstance(path, str) or not path.startswith("/api/jobs/"):
         raise Refusal(400, "A ticket is for what a job made.")
     return answer({"ticket": services_of(request).sessions.ticket(path)})

@@ -59,11 +59,11 @@ class Sessions:
 
     def holds(self, secret: str | None) -> bool:
         """Whether this is the secret of an open session."""
-        found = False
-        for known, end in self._ends.items():  # all of them, each in constant time
-            same = secrets.compare_digest((secret or "").encode(), known.encode())
-            found |= same and end > time.monotonic()
-        return found
+        is_open = False
+        for token, end in self._ends.items():  # all of them, each in constant time
+            same = secrets.compare_digest((secret or "").encode(), token.encode())
+            is_open |= same and end > time.monotonic()
+        return is_open
 
     def close(self, secret: str | None) -> None:
         """Sign out."""

@@ -48,18 +48,18 @@ class StateFolder:
         self.path = plain_place(path.resolve(), "--state")
         try:
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
-            found = self.path.stat()
+            status = self.path.stat()
         except OSError as error:
             raise DataError(
                 f"Cannot use {str(path)!r} as the state folder: {error.strerror}. Name another "
                 "one with --state."
             ) from None
-        if found.st_uid != os.getuid():
+        if status.st_uid != os.getuid():
             raise DataError(
                 f"The state folder {str(path)!r} belongs to somebody else. Name another one with "
                 "--state."
             )
-        if stat.S_IMODE(found.st_mode) != 0o700:
+        if stat.S_IMODE(status.st_mode) != 0o700:
             self.path.chmod(0o700)
         for name in FOLDERS:
             (self.path / name).mkdir(exist_ok=True, mode=0o700)

@@ -56,16 +56,16 @@ def _place(services: Services, source: object) -> tuple[Path, str]:
 
 async def choose_table(request: Request) -> Response:
     services = services_of(request)
-    given = await read_object(request)
+    body = await read_object(request)
     known: dict[str, Any] = {}
-    if "table" in given:  # the same file, read in another way
-        known = services.kept("tables", given["table"])
+    if "table" in body:  # the same file, read in another way
+        known = services.kept("tables", body["table"])
         path, label = Path(known["path"]), known["label"]
     else:
-        path, label = _place(services, given.get("source"))
+        path, label = _place(services, body.get("source"))
     identifier = new_identifier()
     before = stamp(path)
-    reads = {**known.get("options", {}), **_reads(given)}
+    reads = {**known.get("options", {}), **_reads(body)}
     task = {"path": str(path), "label": label, "options": reads}
     seen = await unless_gone(request, services.read("look", task))
     shown = {"table": identifier, **seen}
@@ -79,26 +79,26 @@ async def choose_table(request: Request) -> Response:
 async def preview_table(request: Request) -> Response:
     """The first lines of a text file, cut as the steward says: the only rows that are shown."""
     services = services_of(request)
-    given = await read_object(request)
-    if "table" in given:
-        known = services.kept("tables", given["table"])
-        path, label = Path(known["path"]), known["label"]
+    body = await read_object(request)
+    if "table" in body:
+        kept = services.kept("tables", body["table"])
+        path, label = Path(kept["path"]), kept["label"]
     else:
-        path, label = _place(services, given.get("source"))
-    task = {"path": str(path), "label": label, "options": _reads(given)}
+        path, label = _place(services, body.get("source"))
+    task = {"path": str(path), "label": label, "options": _reads(body)}
     return answer(await unless_gone(request, services.ask("preview", task, "preview")))
 
 
 async def list_tables(request: Request) -> Response:
     """The tables that were chosen, the newest first, each file once."""
     state = services_of(request).state
-    found: dict[str, tuple[float, dict[str, Any]]] = {}
+    newest_by_path: dict[str, tuple[float, dict[str, Any]]] = {}
     for file in (state.path / "tables").glob("*.json"):
         kept = read_json(file)
         if not isinstance(kept, dict) or not Path(kept["path"]).exists():
             continue
         when, shown = file.stat().st_mtime, kept["shown"]
-        told = {
+        summary = {
             "table": shown["table"],
             "label": kept["label"],
             "rows": shown["rows"],
@@ -106,10 +106,10 @@ async def list_tables(request: Request) -> Response:
             "roles": len(kept.get("draft", {}).get("roles", {})),
             "chosen": when,
         }
-        if found.get(kept["path"], (0.0, {}))[0] < when:
-            found[kept["path"]] = (when, told)
-    newest = sorted(found.values(), key=lambda pair: -pair[0])
-    return answer([told for _, told in newest[:MOST_LISTED]])
+        if newest_by_path.get(kept["path"], (0.0, {}))[0] < when:
+            newest_by_path[kept["path"]] = (when, summary)
+    newest = sorted(newest_by_path.values(), key=lambda pair: -pair[0])
+    return answer([summary for _, summary in newest[:MOST_LISTED]])
 
 
 async def forget_table(request: Request) -> Response:
@@ -181,7 +181,7 @@ def _options(given: dict[str, Any]) -> dict[str, Any]:
             options[option.name] = said
             continue
         if option.form == "columns":
-            if not isinstance(said, list) or not all(isinstance(each, str) for each in said):
+            if not isinstance(said, list) or not all(isinstance(item, str) for item in said):
                 raise Refusal(400, f"{option.name!r} must be a list of columns.")
         elif option.form == "each":
             if not isinstance(said, dict) or not all(isinstance(v, str) for v in said.values()):

@@ -86,7 +86,7 @@ class _ColumnAnswers:
         self._source, self._quasi, self._workload = source, quasi, workload
         (domain,) = source.domains([column])
         self._values, self._column = len(domain), column
-        self._known = {value: place for place, value in enumerate(domain.to_pylist())}
+        self._known = {value: index for index, value in enumerate(domain.to_pylist())}
         names = source.shown([column])
         records = {name: pa.chunked_array([stored(source.release, name)]) for name in names}
         shown = source.read([column], records)
@@ -109,9 +109,13 @@ class _ColumnAnswers:
     def fill(self, answers: WorkloadAnswers, progress: Progress) -> None:
         """Estimates and standard errors of the column's questions."""
         groups = [
-            own
+            together_asked
             for together in self._workload.by_conditions().values()
-            if (own := [p for p in together if self._workload.questions[p].column == self._column])
+            if (
+                together_asked := [
+                    p for p in together if self._workload.questions[p].column == self._column
+                ]
+            )
         ]
         step = max(_AT_ONCE // max(self._values**2, len(self._symbol)), 1)
         for low in range(0, len(groups), step):
@@ -119,7 +123,7 @@ class _ColumnAnswers:
             self._fill(groups[low : low + step], answers)
 
     def _fill(self, groups: Sequence[list[int]], answers: WorkloadAnswers) -> None:
-        asked = [self._workload.questions[own[0]] for own in groups]
+        asked = [self._workload.questions[group[0]] for group in groups]
         if self._ranges is not None:
             estimated = self._ranges.estimated(asked, _COUNT)
             unsure = np.zeros(len(groups), np.bool_)
@@ -129,12 +133,12 @@ class _ColumnAnswers:
             unsure = np.array([weights is not None for _, weights in matched])
         parts = answers.estimates, answers.stderrs, answers.low, answers.high
         for batch in self._batches(groups):
-            places = [place for own in batch for place, _ in own]
-            for part, found in zip(parts, _read(estimated, batch, self._values), strict=True):
-                part[places] = found
-        for own, nothing_known in zip(groups, unsure.tolist(), strict=True):
+            places = [number for group in batch for number, _ in group]
+            for part, answered in zip(parts, _read(estimated, batch, self._values), strict=True):
+                part[places] = answered
+        for group, nothing_known in zip(groups, unsure.tolist(), strict=True):
             for part in parts[1:] if nothing_known else ():
-                part[own] = np.nan
+                part[group] = np.nan
 
     def of_shares(self, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Estimates and standard errors of every value, by (share, value)."""
@@ -152,11 +156,11 @@ class _ColumnAnswers:
     def _moments(self, matched: Sequence[Matched]) -> Moments:
         """A class for every condition."""
         counts = np.zeros((len(matched), len(self._symbol)))
-        for place, (rows, weights) in enumerate(matched):
+        for index, (rows, weights) in enumerate(matched):
             line = self._line[rows]
-            known = line >= 0
-            some = None if weights is None else weights[known]
-            counts[place] = np.bincount(line[known], some, minlength=len(self._symbol))
+            selected = line >= 0
+            some = None if weights is None else weights[selected]
+            counts[index] = np.bincount(line[selected], some, minlength=len(self._symbol))
         of, line = np.nonzero(counts)
         sums = counts[of, line]
         return Moments(
@@ -171,9 +175,9 @@ class _ColumnAnswers:
     def _batches(self, groups: Sequence[list[int]]) -> list[list[list[tuple[int, IntArray]]]]:
         """By batch and condition: questions with the codes of their values, none twice."""
         batches: list[list[list[tuple[int, IntArray]]]] = []
-        for number, own in enumerate(groups):
+        for number, group in enumerate(groups):
             taken: list[BoolArray] = []
-            for place in own:
+            for place in group:
                 codes = self._codes(place)
                 free = next((n for n, used in enumerate(taken) if not used[codes].any()), None)
                 if free is None:
@@ -201,9 +205,9 @@ def _read(
     """Estimates, standard errors and the ends of intervals: every condition has a profile, every
     question a form."""
     cells = np.full((len(batch), values), -1)
-    first = np.concatenate([[0], np.cumsum([len(own) for own in batch])])
-    for number, own in enumerate(batch):
-        for form, (_, codes) in enumerate(own):
+    first = np.concatenate([[0], np.cumsum([len(group) for group in batch])])
+    for number, group in enumerate(batch):
+        for form, (_, codes) in enumerate(group):
             cells[number, codes] = first[number] + form
     there = cells >= 0
     counted = Statistic(_COUNT, _COUNT, there.astype(np.float64), there)

@@ -30,13 +30,13 @@ class Bitmaps:
 
     def get(self, key: Hashable, made: Callable[[], BoolArray]) -> Bits:
         """The bitmap of `key`, from `made()` (a truth value per record) where it is new."""
-        found = self._kept.get(key)
-        if found is None:
-            found = self._packed(made())
+        bitmap = self._kept.get(key)
+        if bitmap is None:
+            bitmap = self._packed(made())
             if (len(self._kept) + 1) * self._words * 8 > MOST_BYTES:
                 self._kept.clear()
-            self._kept[key] = found
-        return found
+            self._kept[key] = bitmap
+        return bitmap
 
     def _packed(self, holds: BoolArray) -> Bits:
         packed = np.zeros(self._words * 8, np.uint8)

@@ -69,7 +69,7 @@ class OneOf:
 
     def holds_json(self, value: Value) -> bool:
         """Whether a value, as a manifest writes it, is listed."""
-        return value in [value_to_json(each) for each in self.values]
+        return value in [value_to_json(value) for value in self.values]
 
 
 Condition = Between | OneOf

@@ -94,12 +94,12 @@ def generate_workload(
         classes = classes or size_classes(people.rows)
     maker = _Maker(people, name, Draws.from_seed(seed).child(f"workload {kind}"))
     width = min(columns, len(people.quasi))
-    made: dict[str, Callable[[int], CountQuestion]] = {
+    makers: dict[str, Callable[[int], CountQuestion]] = {
         "conjunctions": lambda number: maker.conjunction(number, width),
         "ranges": lambda number: maker.ranges(number, width, selectivity),
         "prefixes": lambda number: maker.prefix(number, width),
     }
-    questions = _pick(maker, made[kind], list(classes), count, by_value=kind != "ranges")
+    questions = _pick(maker, makers[kind], list(classes), count, by_value=kind != "ranges")
     if not questions:
         raise DataError(f"The table has too few records for a workload of {kind}.")
     return Workload(tuple(questions), source + ")")
@@ -118,24 +118,24 @@ def _pick(
     quotas = _shared(count, [True] * len(classes))
     seen: set[tuple[object, ...]] = set()
     for number in range(2 * _MOST_TRIES * count):
-        full = [len(own) >= quota for own, quota in zip(picked, quotas, strict=True)]
+        full = [len(questions) >= quota for questions, quota in zip(picked, quotas, strict=True)]
         if all(full):
             break
         if number == _MOST_TRIES * count:  # the table has no more such counts: others fill up
             rest = count - sum(map(len, picked))
             extra = _shared(rest, full)
-            quotas = [len(own) + more for own, more in zip(picked, extra, strict=True)]
+            quotas = [len(questions) + more for questions, more in zip(picked, extra, strict=True)]
         question = candidate(number)
         if by_value:
             maker.offer(question, number, classes, picked, quotas, seen)
         else:
             maker.take(question, classes, picked, quotas, seen)
-    return [question for own in picked for question in own]
+    return [question for questions in picked for question in questions]
 
 
 def _shared(count: int, among: Sequence[bool]) -> list[int]:
     """A number cut into parts as even as integers allow, for some."""
-    able = [place for place, able in enumerate(among) if able]
+    able = [index for index, able in enumerate(among) if able]
     parts = [0] * len(among)
     for turn, place in enumerate(able):
         parts[place] = count // len(able) + (turn < count % len(able))
@@ -151,25 +151,25 @@ class _Maker:
 
     def _below(self, purpose: str, number: int, bound: int) -> int:
         """A draw of its own for every candidate."""
-        block, place = divmod(number, _DRAWN_TOGETHER)
+        block, offset = divmod(number, _DRAWN_TOGETHER)
         key = (purpose, bound, block)
         if key not in self.kept:
             where = Positions(block * _DRAWN_TOGETHER, _DRAWN_TOGETHER)
             self.kept[key] = self.draws.below(purpose, where, bound).tolist()
-        found: int = self.kept[key][place]
-        return found
+        number_drawn: int = self.kept[key][offset]
+        return number_drawn
 
     def _order(self, number: int) -> list[int]:
         """The quasi columns in an order of its own for every candidate."""
-        block, place = divmod(number, _DRAWN_TOGETHER)
+        block, offset = divmod(number, _DRAWN_TOGETHER)
         count = len(self.people.quasi)
         key = ("columns", count, block)
         if key not in self.kept:
             where = Positions(block * _DRAWN_TOGETHER * count, _DRAWN_TOGETHER * count)
             words = self.draws.words("columns", where).reshape(_DRAWN_TOGETHER, count)
             self.kept[key] = words.argsort(axis=1).tolist()
-        found: list[int] = self.kept[key][place]
-        return found
+        order: list[int] = self.kept[key][offset]
+        return order
 
     def _columns(self, number: int, width: int, without: str = "") -> list[WorkloadColumn]:
         columns = list(self.people.quasi.values())
@@ -221,10 +221,10 @@ class _Maker:
         counts = self.people.counts_within(question)
         true = int(counts[list(self.people.places_of(question))].sum())
         key = (*question.key, question.values)
-        for own, each, quota in zip(picked, classes, quotas, strict=True):
-            if each.least <= true <= each.most and len(own) < quota and key not in seen:
+        for questions, class_, quota in zip(picked, classes, quotas, strict=True):
+            if class_.least <= true <= class_.most and len(questions) < quota and key not in seen:
                 seen.add(key)
-                own.append(question)
+                questions.append(question)
                 return
 
     def offer(
@@ -239,16 +239,16 @@ class _Maker:
         """Of every class that lacks questions, one value at random that has such a count."""
         counts = self.people.counts_within(question)
         values = self.people.sensitive[self.column].values
-        for own, each, quota in zip(picked, classes, quotas, strict=True):
-            fitting = np.flatnonzero(each.holds(counts))
-            if len(own) >= quota or not len(fitting):
+        for questions, class_, quota in zip(picked, classes, quotas, strict=True):
+            fitting = np.flatnonzero(class_.holds(counts))
+            if len(questions) >= quota or not len(fitting):
                 continue
-            drawn = self.draws.below(f"value for {each.name}", Positions(number, 1), len(fitting))
-            place = int(fitting[drawn[0]])
-            key = (*question.key, place)
+            drawn = self.draws.below(f"value for {class_.name}", Positions(number, 1), len(fitting))
+            index = int(fitting[drawn[0]])
+            key = (*question.key, index)
             if key not in seen:
                 seen.add(key)
-                own.append(CountQuestion(question.conditions, self.column, (values[place],)))
+                questions.append(CountQuestion(question.conditions, self.column, (values[index],)))
 
 
 def equal_to(column: WorkloadColumn, place: int) -> Condition:

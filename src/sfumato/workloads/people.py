@@ -39,7 +39,7 @@ class WorkloadColumn:
 
     @cached_property
     def places(self) -> dict[Value, int]:
-        return {value: place for place, value in enumerate(self.values)}
+        return {value: index for index, value in enumerate(self.values)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,15 +56,15 @@ class CodedTable:
 
     def bits(self, column: str, condition: Condition) -> Bits:
         """The records that satisfy a condition on a quasi column."""
-        found = self.quasi[column]
+        coded = self.quasi[column]
         return self.bitmaps.get(
-            (column, condition), lambda: condition.holds(found.domain)[found.codes]
+            (column, condition), lambda: condition.holds(coded.domain)[coded.codes]
         )
 
     def value_bits(self, column: str, places: tuple[int, ...]) -> Bits:
         """The records with one of these codes of a sensitive column."""
-        found = self.sensitive[column]
-        return self.bitmaps.get((column, places), lambda: _marked(places, found)[found.codes])
+        coded = self.sensitive[column]
+        return self.bitmaps.get((column, places), lambda: _marked(places, coded)[coded.codes])
 
     def matching(self, question: CountQuestion) -> IntArray:
         """The records that satisfy the conditions on quasi columns, whatever their value."""
@@ -79,14 +79,14 @@ class CodedTable:
 
     def places_of(self, question: CountQuestion) -> tuple[int, ...]:
         """The codes of the values asked for."""
-        known = self.sensitive[question.column].places
-        missing = [value for value in question.values if value not in known]
+        places = self.sensitive[question.column].places
+        missing = [value for value in question.values if value not in places]
         if missing:
             raise UsageError(
                 f"The question asks for {missing[0]!r}, which column {question.column!r} does not "
                 "have. Make the workload from this table."
             )
-        return tuple(known[value] for value in question.values)
+        return tuple(places[value] for value in question.values)
 
 
 def _marked(places: Sequence[int], column: WorkloadColumn) -> BoolArray:
@@ -127,8 +127,8 @@ def _small(codes: IntArray, size: int) -> IntArray:
 def true_counts(workload: Workload, people: CodedTable) -> IntArray:
     """The true answers, by bitmaps: some 20 µs a question for 100,000 records."""
     answers = np.zeros(len(workload), np.int64)
-    for place, question in enumerate(workload.questions):
-        bitmaps = [people.bits(name, each) for name, each in question.conditions.items()]
+    for index, question in enumerate(workload.questions):
+        bitmaps = [people.bits(name, condition) for name, condition in question.conditions.items()]
         bitmaps.append(people.value_bits(question.column, people.places_of(question)))
-        answers[place] = people.bitmaps.count(bitmaps)
+        answers[index] = people.bitmaps.count(bitmaps)
     return answers

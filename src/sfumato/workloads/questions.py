@@ -55,7 +55,7 @@ class Workload:
 
     def chosen(self, places: Sequence[int]) -> Workload:
         """Some of the questions."""
-        return Workload(tuple(self.questions[place] for place in places), self.source)
+        return Workload(tuple(self.questions[index] for index in places), self.source)
 
     def save(self, path: str | Path) -> None:
         """One statement per line; the first lines are comments."""
@@ -67,8 +67,8 @@ class Workload:
     def by_conditions(self) -> dict[tuple[tuple[str, Condition], ...], list[int]]:
         """The places of the questions that ask about the same records."""
         found: dict[tuple[tuple[str, Condition], ...], list[int]] = {}
-        for place, question in enumerate(self.questions):
-            found.setdefault(question.key, []).append(place)
+        for index, question in enumerate(self.questions):
+            found.setdefault(question.key, []).append(index)
         return found
 
 
@@ -141,7 +141,7 @@ def _condition(node: Any) -> tuple[str, Condition]:
     if isinstance(node, exp.Is):
         return node.this.name, OneOf((None,))
     if isinstance(node, exp.In):
-        return node.this.name, OneOf(tuple(_value(each) for each in node.expressions))
+        return node.this.name, OneOf(tuple(_value(expression) for expression in node.expressions))
     raise ValueError(str(node))
 
 

@@ -31,13 +31,13 @@ class RangeShares:
             for part in zip(*((e.number, e.certain, e.possible) for e in sums), strict=True)
         )
         of, value = np.nonzero(possible > 0)
-        told = tuple(np.concatenate([e.told[k] for e in sums]) for k in (0, 1))
-        found = ShareSums(
-            number[of, value], certain[of, value], possible[of, value], (told[0], told[1])
+        bounds = tuple(np.concatenate([e.told[k] for e in sums]) for k in (0, 1))
+        sums_by_group = ShareSums(
+            number[of, value], certain[of, value], possible[of, value], (bounds[0], bounds[1])
         )
-        counts = {(weight,): found.number, (weight, weight): found.number}
+        counts = {(weight,): sums_by_group.number, (weight, weight): sums_by_group.number}
         moments = Moments(len(questions), of, (value,), counts, pool=np.arange(len(questions)))
-        return RangeEstimator({weight: found}).estimate(moments)
+        return RangeEstimator({weight: sums_by_group}).estimate(moments)
 
     def _sums(self, question: CountQuestion) -> ShareSums:
         """By value."""

@@ -89,8 +89,8 @@ class ShownQuasi:
 
 def coded(column: pa.Array) -> tuple[IntArray, pa.Array]:
     """Codes and the different values, a missing one among them."""
-    found = pc.dictionary_encode(column, null_encoding="encode")
-    return np.asarray(found.indices.to_numpy(), np.int64), found.dictionary
+    encoded = pc.dictionary_encode(column, null_encoding="encode")
+    return np.asarray(encoded.indices.to_numpy(), np.int64), encoded.dictionary
 
 
 def _quasi(release: Release, name: str) -> Column:
@@ -105,7 +105,7 @@ def _read(release: Release, column: Column) -> ShownColumn:
     merged = release.merges.get(column.name)
     if merged is None:
         return ShownColumn(codes, lambda condition: condition.holds(values).astype(np.float64))
-    members = {each.label: each.values for each in merged}
+    members = {merged_value.label: merged_value.values for merged_value in merged}
     listed = [members[label] for label in values.to_pylist()]
 
     def fits(condition: Condition) -> FloatArray:

@@ -30,8 +30,8 @@ class PartitionCounts:
 
     def of(self, chosen: Any) -> IntArray:
         """The histogram of the chosen entries."""
-        found = np.bincount(self.codes[chosen], self.counts[chosen], minlength=self.size)
-        return found.astype(np.int64)  # exact: sums below 2⁵³
+        counts = np.bincount(self.codes[chosen], self.counts[chosen], minlength=self.size)
+        return counts.astype(np.int64)  # exact: sums below 2⁵³
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,18 +53,18 @@ def count_sections(table: Table, plan: RecordPlan, profile: Profile) -> Sections
     """How often each partition has each of what a plan's ranks count among (`RecordPlan.keys`)."""
     coders = {n: SensitiveCoder(table, n, h.values) for n, h in profile.histograms.items()}
     ranked = plan.ranked(profile)
-    names, tree, keys = [f"k{place}" for place in range(len(ranked))], plan.tree, plan.keys
+    names, tree, keys = [f"k{index}" for index in range(len(ranked))], plan.tree, plan.keys
     schema = pa.schema([(name, pa.int64()) for name in names])
 
     def place(batch: pa.RecordBatch) -> pa.RecordBatch:
         codes = {column: coder(batch.column(column)) for column, coder in coders.items()}
-        found = keys(codes, None if tree is None else tree.numbers(batch))
-        return pa.RecordBatch.from_arrays([pa.array(found[n]) for n in ranked], schema=schema)
+        section = keys(codes, None if tree is None else tree.numbers(batch))
+        return pa.RecordBatch.from_arrays([pa.array(section[n]) for n in ranked], schema=schema)
 
     people = staged(table).map((*table.quasi, *table.sensitive), place, schema)
     columns = {}
     for name, (column, counts) in zip(names, ranked.items(), strict=True):
         counted = people.count(PART, name)
-        found = (np.asarray(each.to_numpy(), np.int64) for each in counted.columns)
-        columns[column] = PartitionCounts(len(counts), *found)
+        arrays = (np.asarray(column.to_numpy(), np.int64) for column in counted.columns)
+        columns[column] = PartitionCounts(len(counts), *arrays)
     return Sections(columns)

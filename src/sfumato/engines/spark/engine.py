@@ -60,13 +60,13 @@ class SparkEngine(Engine):
     def __enter__(self) -> Self:
         assert isinstance(self.table.source, SparkSource)
         given = self.table.source.frame
-        with ExitStack() as held:
-            held.enter_context(spark_errors(self.table.label))
-            held.enter_context(job_settings(given.sparkSession))
-            frame = held.enter_context(steady(given))
+        with ExitStack() as stack:
+            stack.enter_context(spark_errors(self.table.label))
+            stack.enter_context(job_settings(given.sparkSession))
+            frame = stack.enter_context(steady(given))
             self.options.progress("counting", 0, 0)
-            self.table = stage_frame(self.table, frame, held)
-            self.held = held.pop_all()
+            self.table = stage_frame(self.table, frame, stack)
+            self.held = stack.pop_all()
         return self
 
     def stream(self, plan: RecordPlan, profile: Profile, draws: Draws) -> RowStream:
@@ -104,9 +104,9 @@ class FrameStream(RowStream):
             columns.append(table.key)
         chosen = numbered(self.frame, [work.columns[name] for name in columns])
         with closing(Sealed(work, self.frame.sparkSession)) as sealed:
-            made = chosen.mapInArrow(worker.publisher(sealed), worker.PUBLISHED)
+            published = chosen.mapInArrow(worker.publisher(sealed), worker.PUBLISHED)
             # all are made at once, each of them once: fetched one by one they would also be made so
-            with kept_on_disk(made) as kept:
+            with kept_on_disk(published) as kept:
                 kept.count()
                 for row in kept.toLocalIterator():
                     batch = pa.ipc.open_stream(row.rows).read_next_batch()
@@ -121,14 +121,14 @@ class FrameStream(RowStream):
 
     def _shown(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The quasi columns, whose codes come without what they mean."""
-        own = {name: name for name in self.table.quasi}
-        return restored_batch(batch, own, self.work.domains)
+        names = {name: name for name in self.table.quasi}
+        return restored_batch(batch, names, self.work.domains)
 
     def _published(self, batch: pa.RecordBatch) -> Published:
-        made = {
+        arrays = {
             name: np.asarray(batch.column(name).to_numpy(), np.int64)
             for name in batch.schema.names
             if name not in self.table.quasi
         }
-        sensitive = {name: made.pop(name) for name in self.table.sensitive if name in made}
-        return Published(sensitive, made)
+        sensitive = {name: arrays.pop(name) for name in self.table.sensitive if name in arrays}
+        return Published(sensitive, arrays)

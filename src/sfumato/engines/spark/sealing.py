@@ -47,8 +47,8 @@ class Sealed(Generic[Held]):
             value = pickle.loads(AESGCM(self._key).decrypt(_NONCE, content, self._name))
             _opened.clear()
             _opened[self._name] = value
-        held: Held = _opened[self._name]
-        return held
+        kept_file: Held = _opened[self._name]
+        return kept_file
 
     def close(self) -> None:
         _opened.pop(self._name, None)

@@ -57,11 +57,11 @@ def open_files(paths: Sequence[str], label: str) -> SparkSource:
 
 def _files(paths: Sequence[str]) -> list[str]:
     """Paths on this machine by name, in the order in which the local engine reads them."""
-    found = []
+    files = []
     for path in paths:
         pattern = glob.has_magic(path) and not Path(path).exists()
-        found += (sorted(glob.glob(path)) if pattern else []) or [path]  # noqa: PTH207
-    return found
+        files += (sorted(glob.glob(path)) if pattern else []) or [path]  # noqa: PTH207
+    return files
 
 
 @contextmanager
@@ -105,7 +105,7 @@ def _is_scan(frame: Any) -> bool:
         if node.getClass().getSimpleName() not in _STEADY:
             return False
         children = node.children()
-        nodes += [children.apply(place) for place in range(children.size())]
+        nodes += [children.apply(index) for index in range(children.size())]
     return True
 
 
@@ -127,10 +127,10 @@ def translated(text: str, label: str) -> SfumatoError:
     >>> translated("… sfumato.errors.DataError: Column 'a' changed.", "people")
     DataError("Column 'a' changed.")
     """
-    own = re.search(r"sfumato\.errors\.(DataError|UsageError): (.+)", text)
-    if own:
-        kind: type[SfumatoError] = getattr(errors, own[1])
-        return kind(own[2].strip())
+    ours = re.search(r"sfumato\.errors\.(DataError|UsageError): (.+)", text)
+    if ours:
+        kind: type[SfumatoError] = getattr(errors, ours[1])
+        return kind(ours[2].strip())
     if "No module named 'sfumato'" in text:
         return UsageError(
             "The Spark executors cannot import sfumato. Install the same version in the Python "

@@ -74,9 +74,11 @@ class PartitionSource(Source):
     def batches(
         self, columns: Sequence[str], rows: int, threads: bool = True
     ) -> Iterator[pa.RecordBatch]:
-        own = {name: self._work.columns[name] for name in columns}
+        coded_names = {name: self._work.columns[name] for name in columns}
         for batch in self._batches:
-            yield restored_batch(named(batch, list(own.values())), own, self._work.domains)
+            yield restored_batch(
+                named(batch, list(coded_names.values())), coded_names, self._work.domains
+            )
 
 
 def publisher(work: Sealed[Work]) -> Callable[[Batches], Batches]:

@@ -77,10 +77,10 @@ def compare(
         )
     with report_folder(out) as folder, scratch_space() as work:
         progress("reading the table", 0, len(chosen) * WHOLE)
-        own = _shared(table, work)
+        shared = _shared(table, work)
         about = column or table.sensitive[0]
-        histogram = take_profile(own).histograms[about]
-        people = people_of(own)
+        histogram = take_profile(shared).histograms[about]
+        people = people_of(shared)
         if isinstance(workload, str):
             workload = generate_workload(people, workload, count=questions, seed=seed, column=about)
         settings = TrialSettings(
@@ -94,7 +94,7 @@ def compare(
         )
         rows = people.rows
         del people  # the workers need the memory
-        results = _results(work, chosen, own, settings, jobs, rows, progress)
+        results = _results(work, chosen, shared, settings, jobs, rows, progress)
         names = short_names(chosen)
         comparison = Comparison(
             folder,
@@ -127,14 +127,14 @@ def _shared(table: Table, folder: Path) -> Table:
         return table
     names = (*table.quasi, *table.sensitive, *([table.key] if table.key else []))
     schema = pa.schema([pa.field(name, table.type_of(name)) for name in names])
-    place = folder / "table.parquet"
+    path = folder / "table.parquet"
     import pyarrow.parquet as pq
 
-    with pq.ParquetWriter(place, schema, store_schema=False) as writer:
+    with pq.ParquetWriter(path, schema, store_schema=False) as writer:
         for batch in table.batches(names):
             plain = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in batch]
             writer.write_batch(pa.RecordBatch.from_arrays(plain, schema=schema))
-    return replace(table, source=ParquetSource([place]), drop=())
+    return replace(table, source=ParquetSource([path]), drop=())
 
 
 def _results(
@@ -150,9 +150,9 @@ def _results(
     names = short_names(chosen)
     trials = {}
     for number in sorted(range(len(chosen)), key=lambda number: slowest_first(chosen[number])):
-        place = work / str(number)
-        place.mkdir(mode=0o700)
-        trials[names[number]] = Trial(chosen[number], table, place, settings)
+        folder = work / str(number)
+        folder.mkdir(mode=0o700)
+        trials[names[number]] = Trial(chosen[number], table, folder, settings)
     results = run_trials(trials, at_once=jobs, rows=rows, progress=progress)
     return [results[name] for name in names]
 

@@ -42,12 +42,14 @@ def held_by_class(classes: Sequence[tuple[int, int | None, float | None]]) -> st
     >>> held_by_class([(1, 10, 0.91), (11, 50, 0.95), (51, None, None)])
     ' By size: 1 to 10 91 % (low), 11 to 50 95 %.'
     """
-    told = []
-    for least, most, held in classes:
-        if held is not None:
+    texts = []
+    for least, most, covered in classes:
+        if covered is not None:
             size = f"from {least:,}" if most is None else f"{least:,} to {most:,}"
-            told.append(f"{size} {held:.0%}".replace("%", " %") + (" (low)" if held < LOW else ""))
-    return f" By size: {', '.join(told)}." if told else ""
+            texts.append(
+                f"{size} {covered:.0%}".replace("%", " %") + (" (low)" if covered < LOW else "")
+            )
+    return f" By size: {', '.join(texts)}." if texts else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +70,7 @@ class Accuracy:
             "mean_absolute_error": self.mean_absolute,
             "median_relative_error": {**vars(self.median), "counts_from": self.least},
             "covered": self.covered,
-            "by_count": [each.to_json() for each in self.by_class],
+            "by_count": [size_class.to_json() for size_class in self.by_class],
             "by_value": [
                 {"value": value, "questions": asked, "median_relative_error": error}
                 for value, asked, error in self.by_value
@@ -118,9 +120,9 @@ def measure_accuracy(
     named = np.array(list(values), dtype=object)
     by_value = []
     for value in sorted(set(values)):
-        own = there & (named == value)
-        if own.any():
-            by_value.append((value, int(own.sum()), float(np.median(relative[own]))))
+        of_value = there & (named == value)
+        if of_value.any():
+            by_value.append((value, int(of_value.sum()), float(np.median(relative[of_value]))))
     return Accuracy(
         len(truth),
         float(errors[answered].mean()) if answered.any() else math.nan,

@@ -77,7 +77,7 @@ def pair_up(guarantees: Sequence[str], mechanisms: Sequence[str]) -> list[Candid
 
 def listed(candidates: Sequence[Candidate | str | tuple[str, str | None]]) -> list[Candidate]:
     """Candidates in any of their forms, each once."""
-    found: list[Candidate] = []
+    parsed: list[Candidate] = []
     for given in candidates:
         if isinstance(given, str):
             candidate = Candidate.parse(given)
@@ -85,11 +85,11 @@ def listed(candidates: Sequence[Candidate | str | tuple[str, str | None]]) -> li
             candidate = given
         else:
             candidate = Candidate(*given)
-        if candidate not in found:
-            found.append(candidate)
-    if not found:
+        if candidate not in parsed:
+            parsed.append(candidate)
+    if not parsed:
         raise UsageError("Name at least one candidate to compare.")
-    return found
+    return parsed
 
 
 def short_names(candidates: Sequence[Candidate]) -> list[str]:

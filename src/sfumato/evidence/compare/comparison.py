@@ -35,16 +35,17 @@ class Row:
     @property
     def error(self) -> Figure:
         """The median relative error of large counts."""
-        found = self.result["accuracy"]["median_relative_error"]
-        return Figure(*(_number(found[end]) for end in ("value", "low", "high")))
+        median = self.result["accuracy"]["median_relative_error"]
+        return Figure(*(_number(median[end]) for end in ("value", "low", "high")))
 
     @property
     def strongest(self) -> tuple[str, Figure] | None:
         """The attack that gains most, and what it gains."""
-        found = [
-            (each["attack"], Figure(**each["advantage"])) for each in self.result.get("attacks", [])
+        advantages = [
+            (attacked["attack"], Figure(**attacked["advantage"]))
+            for attacked in self.result.get("attacks", [])
         ]
-        return max(found, key=lambda pair: pair[1].value) if found else None
+        return max(advantages, key=lambda pair: pair[1].value) if advantages else None
 
 
 COLUMNS = (

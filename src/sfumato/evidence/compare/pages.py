@@ -39,7 +39,7 @@ def comparison_page(comparison: Comparison) -> str:
         for number, row in enumerate(comparison.rows)
         if row.failed or row.kept is False
     }
-    held = [
+    coverage = [
         (row.name, held_by_class([(c["least"], c["most"], c["covered"]) for c in _classes(row)]))
         for row in measured
     ]
@@ -55,7 +55,7 @@ def comparison_page(comparison: Comparison) -> str:
         glance=untitled(COLUMNS, comparison.summary(), PERCENT, marks=marks),
         risk=_risk(measured),
         error_charts=_error_charts(comparison) if measured else [],
-        held_by_candidate=[pair for pair in held if pair[1]],
+        held_by_candidate=[pair for pair in coverage if pair[1]],
         predictions=_predictions(measured),
         advantages=_advantages(measured),
         failed_checks=untitled(
@@ -93,16 +93,16 @@ def _risk(measured: Sequence[Row]) -> Chart | None:
 def _error_charts(comparison: Comparison) -> list[Chart]:
     measured = comparison.measured
     points = [
-        ErrorPoint(row.name, each["count"], each["mean"], each["questions"])
+        ErrorPoint(row.name, class_["count"], class_["mean"], class_["questions"])
         for row in measured
-        for each in _classes(row)
+        for class_ in _classes(row)
     ]
     names = ("least", "most", "questions", "median", "mean", "covered")
-    rows = [(row.name, *(each[n] for n in names)) for row in measured for each in _classes(row)]
+    rows = [(row.name, *(class_[n] for n in names)) for row in measured for class_ in _classes(row)]
     errors: defaultdict[str, dict[str, float]] = defaultdict(dict)
     for row in measured:
-        for each in row.result["accuracy"]["by_value"]:
-            errors[each["value"]][row.name] = each["median_relative_error"]
+        for figure in row.result["accuracy"]["by_value"]:
+            errors[figure["value"]][row.name] = figure["median_relative_error"]
     shares = ("median error", "mean error", "truth inside 95 %")
     columns = ("candidate", "true counts from", "to", "questions", *shares)
     return [
@@ -142,8 +142,8 @@ def _predictions(measured: Sequence[Row]) -> ResultTable:
 def _advantages(measured: Sequence[Row]) -> Chart | None:
     figures: defaultdict[str, dict[str, Figure]] = defaultdict(dict)
     for row in measured:
-        for each in row.result["attacks"]:
-            figures[each["attack"]][row.name] = Figure(**each["advantage"])
+        for attacked in row.result["attacks"]:
+            figures[attacked["attack"]][row.name] = Figure(**attacked["advantage"])
     if not figures:
         return None
     return attack_advantage(
@@ -157,14 +157,14 @@ def _checks(measured: Sequence[Row]) -> ResultTable:
     rows: list[tuple[Cell, ...]] = [
         (
             row.name,
-            each["result"],
-            each["title"],
-            each["value_text"] or None,
-            each["limit_text"] or None,
-            ", ".join((each["witness"] or "", *each["listed"])).strip(", ") or None,
+            finding["result"],
+            finding["title"],
+            finding["value_text"] or None,
+            finding["limit_text"] or None,
+            ", ".join((finding["witness"] or "", *finding["listed"])).strip(", ") or None,
         )
         for row in measured
-        for each in row.result["audit"]["findings"]
+        for finding in row.result["audit"]["findings"]
     ]
     columns = ("candidate", "", "check", "measured", "limit", "where")
     return untitled(columns, rows, folded=f"All {len(rows):,} checks of the audits")

@@ -39,9 +39,9 @@ def run_trials(
         with ThreadPoolExecutor(1) as beside:  # a notebook has a loop of its own
             return beside.submit(asyncio.run, everything).result()
     results = {}
-    for place, (name, trial) in enumerate(trials.items()):
-        own = part_of(progress, place * WHOLE, WHOLE, len(trials) * WHOLE)
-        results[name] = measure(trial, _named(own, name))
+    for index, (name, trial) in enumerate(trials.items()):
+        own_progress = part_of(progress, index * WHOLE, WHOLE, len(trials) * WHOLE)
+        results[name] = measure(trial, _named(own_progress, name))
         shutil.rmtree(trial.folder, ignore_errors=True)
     return results
 

@@ -98,7 +98,7 @@ class Evidence:
     @property
     def holds(self) -> bool | None:
         """Whether the audit found the promise kept; None where it could not look at everything."""
-        return None if self.findings is None else joined(each.holds for each in self.findings)
+        return None if self.findings is None else joined(finding.holds for finding in self.findings)
 
     def to_json(self) -> dict[str, Any]:
         manifest = self.release.manifest
@@ -126,7 +126,7 @@ class Evidence:
             },
             "exposure": self.exposure.to_json(),
             "randomness": {"origin": manifest.randomness, "policy": SEEDS[manifest.randomness]},
-            "predicted": [_expected_json(each) for each in self.expected],
+            "predicted": [_expected_json(errors) for errors in self.expected],
             "audit": None
             if self.findings is None
             else {
@@ -173,7 +173,7 @@ def collect(
     problems: list[str] = []
     auditing = part_of(progress, 0, _AUDITED, WHOLE)
     verdict = audit(declared, release, receipt=receipt, progress=auditing)
-    findings = tuple(shown_finding(each) for each in verdict.findings)
+    findings = tuple(shown_finding(finding) for finding in verdict.findings)
     attacking = part_of(progress, _AUDITED, _ATTACKED - _AUDITED, WHOLE)
     outcomes = _or_problem(
         lambda: attack(
@@ -197,7 +197,7 @@ def collect(
         exposed,
         findings,
         verdict.headline,
-        None if outcomes is None else tuple(shown_attack(each) for each in outcomes),
+        None if outcomes is None else tuple(shown_attack(outcome) for outcome in outcomes),
         seed,
         utility,
         tuple(problems),
@@ -226,21 +226,21 @@ def _measure(
         workload = generate_workload(people, count=questions, seed=seed, column=column)
         truth = true_counts(workload, people)
         answers = release_answers(workload, shown, progress=progress)
-    found = measure_accuracy(truth, answers, [""] * len(workload), people.rows)
+    accuracy = measure_accuracy(truth, answers, [""] * len(workload), people.rows)
     by_count = [
         {
-            "from": each.least,
+            "from": size_class.least,
             "to": None
-            if (above := EDGES[EDGES.index(each.least) + 1]) > people.rows
+            if (above := EDGES[EDGES.index(size_class.least) + 1]) > people.rows
             else above - 1,
-            "questions": each.questions,
-            "mean_relative_error": two_digits(each.mean),
-            "covered": None if each.covered is None else round(each.covered, 2),
+            "questions": size_class.questions,
+            "mean_relative_error": two_digits(size_class.mean),
+            "covered": None if size_class.covered is None else round(size_class.covered, 2),
         }
-        for each in found.by_class
-        if each.questions >= QUESTIONS
+        for size_class in accuracy.by_class
+        if size_class.questions >= QUESTIONS
     ]
-    covered = None if found.covered is None else round(found.covered, 2)
+    covered = None if accuracy.covered is None else round(accuracy.covered, 2)
     return Utility(column, shown is not release, workload.source, covered, tuple(by_count))
 
 
@@ -299,11 +299,11 @@ def files_of(release: Release) -> dict[str, FileEntry]:
 
 def parameters_of(release: Release) -> list[tuple[str, str]]:
     """The public parameters of the plan, in words."""
-    found: list[tuple[str, str]] = []
+    parameters: list[tuple[str, str]] = []
     for name, value in in_json(release.plan).items():
         if isinstance(value, (str, int, float)) and not isinstance(value, bool):
             shown = f"{value:,}" if isinstance(value, int) else str(value)
-            found.append((name.replace("_", " "), shown))
+            parameters.append((name.replace("_", " "), shown))
     for column, operator in release.operators.items():
         text = f"{operator.form}, {operator.domain_size:,} values"
         if isinstance(operator, Uniform):
@@ -315,8 +315,8 @@ def parameters_of(release: Release) -> list[tuple[str, str]]:
         if not operator.needs_counts:
             text += f", undoing the draws multiplies errors by up to {operator.condition():.3g}"
             text += _epsilon(operator)
-        found.append((f"operator of {column}", text))
-    return found
+        parameters.append((f"operator of {column}", text))
+    return parameters
 
 
 def _epsilon(operator: Operator) -> str:

@@ -65,7 +65,7 @@ def expected_errors(release: Release, column: str) -> ExpectedErrors | str:
                default=sizes[0])  # fmt: skip
     if not np.isfinite(errors).any():
         return "Values cannot be told apart: what answers are worth depends on the question."
-    known = [
+    finite = [
         (size, errors[np.isfinite(errors)])
         for size, errors in zip(sizes, errors, strict=True)
         if size in SIZES and np.isfinite(errors).any()
@@ -75,7 +75,7 @@ def expected_errors(release: Release, column: str) -> ExpectedErrors | str:
         tuple(value_text(value) for value in domain.to_pylist()),
         size,
         errors[sizes.index(size)],
-        tuple((n, float(np.median(e)), float(e.min()), float(e.max())) for n, e in known),
+        tuple((n, float(np.median(e)), float(e.min()), float(e.max())) for n, e in finite),
     )
 
 

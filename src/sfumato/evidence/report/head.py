@@ -27,8 +27,8 @@ class Head:
 
     @classmethod
     def of(cls, release: Release, table: str | None, name: str | None, author: str | None) -> Head:
-        for given in (table, name, author):
-            if given is not None and (len(given) > LONGEST or not given.isprintable()):
+        for source in (table, name, author):
+            if source is not None and (len(source) > LONGEST or not source.isprintable()):
                 raise UsageError(f"A name in a report is one line of at most {LONGEST} letters.")
         return cls(
             name or release.path.resolve().name,

@@ -42,7 +42,7 @@ def report_page(evidence: Evidence) -> str:
     """What a steward shows to whoever asks how the people in a release are protected."""
     manifest, release = evidence.release.manifest, evidence.release
     tones: dict[bool | None, Tone] = {True: "good", False: "bad", None: "plain"}
-    histograms = [found for c in release.sensitive if (found := shown_histogram(release, c))]
+    histograms = [charts for c in release.sensitive if (charts := shown_histogram(release, c))]
     promise = parse_guarantee(manifest.guarantee)
     quasi = [column.name for column in release.quasi]
     about = [text for h in histograms if (text := meaning_for_a_person(promise, h, quasi))]
@@ -132,14 +132,14 @@ def _usual_error(evidence: Evidence) -> KeyFigure:
         words += " in a rehearsal." if utility.rehearsed else "."
         near = most is None or most >= YARDSTICK
         return KeyFigure.of_share(title if near else f"Error of counts {sizes}", error, words)
-    known = [
-        found
-        for found in evidence.expected
-        if isinstance(found, ExpectedErrors) and np.isfinite(found.by_value).any()
+    computed = [
+        errors
+        for errors in evidence.expected
+        if isinstance(errors, ExpectedErrors) and np.isfinite(errors.by_value).any()
     ]
-    if not known:
+    if not computed:
         return KeyFigure(title, "–", "It depends on the question: every answer has an error bar.")
-    worst = max(known, key=lambda found: float(np.nanmedian(found.by_value)))
+    worst = max(computed, key=lambda found: float(np.nanmedian(found.by_value)))
     return KeyFigure.of_share(
         f"Error of a count of {worst.size:,}",
         float(np.nanmedian(worst.by_value)),
@@ -178,13 +178,13 @@ def _audit_tables(evidence: Evidence) -> list[ResultTable]:
     for chosen in (notable, findings) if len(findings) > MOST_CHECKS else (findings,):
         rows = [
             (
-                each.result.value,
-                each.title,
-                each.value_text() or None,
-                each.limit_text() or None,
-                each.where_text() or None,
+                finding.result.value,
+                finding.title,
+                finding.value_text() or None,
+                finding.limit_text() or None,
+                finding.where_text() or None,
             )
-            for each in chosen
+            for finding in chosen
         ]
         marks: dict[int, Tone] = {k: "bad" for k, f in enumerate(chosen) if f.holds is False}
         columns = ("", "check", "measured", "limit", "where")
@@ -230,14 +230,14 @@ def _attacks(evidence: Evidence) -> tuple[Chart, ResultTable, ResultTable] | tup
 def _error_charts(evidence: Evidence) -> list[Chart]:
     """Errors by the size of the count, predicted and measured, and by value."""
     utility = evidence.utility
-    known = [found for found in evidence.expected if isinstance(found, ExpectedErrors)]
+    computed = [errors for errors in evidence.expected if isinstance(errors, ExpectedErrors)]
     points = [
         ErrorPoint(f"{prefix}predicted, {which} value", size, float(f"{error:.3g}"))
-        for found in known
+        for found in computed
         for prefix in [f"{found.column}, " if len(evidence.expected) > 1 else ""]
-        for place, which in enumerate(("middle", "best", "worst"))
+        for index, which in enumerate(("middle", "best", "worst"))
         for size, *errors in found.by_count
-        for error in [errors[place]]
+        for error in [errors[index]]
     ]
     caption = (
         "Relative error of a count by its size. Predicted from the release alone, for a "
@@ -263,7 +263,7 @@ def _error_charts(evidence: Evidence) -> list[Chart]:
                 [(c["from"], c["to"], c["covered"]) for c in utility.by_count]
             )
     charts = [error_by_count(points, caption)] if points else []
-    for found in known:
+    for found in computed:
         errors = {
             value: {"predicted": float(f"{error:.3g}")}
             for value, error in zip(found.values, found.by_value, strict=True)

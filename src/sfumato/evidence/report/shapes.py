@@ -113,4 +113,4 @@ def _parts_chart(column: str, names: list[str], operator: Parts) -> Chart:
 
 
 def _slug(release: Release, column: str) -> str:
-    return str([each.name for each in release.columns].index(column))
+    return str([column.name for column in release.columns].index(column))

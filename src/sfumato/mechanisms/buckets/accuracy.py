@@ -48,11 +48,11 @@ class CountVariances:
 def told_nearly(parts: BucketParts, shares: IntArray, allowed: IntArray) -> CountVariances:
     """The same before anything is mixed; `shares` and what is `allowed` in a bucket are by (part,
     value). Of people in blocks variances add up, and a value is confused where it is for most."""
-    held, told = told_apart(parts, shares, allowed)
-    total, there = held.sum(axis=0), held > 0
-    variances = np.where(there, variances_of(held, told), 0.0).sum(axis=0)
-    least = float(told[there].min(initial=1.0))
-    lost = np.where(told < NEARLY_SINGULAR, held, 0.0).sum(axis=0)
+    people, identified = told_apart(parts, shares, allowed)
+    total, there = people.sum(axis=0), people > 0
+    variances = np.where(there, variances_of(people, identified), 0.0).sum(axis=0)
+    least = float(identified[there].min(initial=1.0))
+    lost = np.where(identified < NEARLY_SINGULAR, people, 0.0).sum(axis=0)
     confused = np.flatnonzero((total > 0) & (2 * lost > total))
     return CountVariances(variances, 1 / least if least > 0 else float("inf"), confused)
 
@@ -61,15 +61,15 @@ def told_apart(
     parts: BucketParts, shares: IntArray, allowed: IntArray
 ) -> tuple[FloatArray, FloatArray]:
     """o and τ by (block, value)."""
-    held = np.zeros((int(parts.blocks.max(initial=-1)) + 1, shares.shape[1]))
-    np.add.at(held, parts.blocks, shares)
-    at_home = (shares / np.maximum(held, 1.0)[parts.blocks]).sum(axis=1)  # values, not records
+    people = np.zeros((int(parts.blocks.max(initial=-1)) + 1, shares.shape[1]))
+    np.add.at(people, parts.blocks, shares)
+    at_home = (shares / np.maximum(people, 1.0)[parts.blocks]).sum(axis=1)  # values, not records
     left = np.maximum(0.0, 1 - at_home / parts.buckets) * parts.buckets / parts.sizes
     spread = spread_between(shares, parts.buckets[:, None], allowed)
-    told = np.zeros_like(held)
-    np.add.at(told, parts.blocks, left[:, None] * spread)
-    rest = 1 - held / np.maximum(held.sum(axis=1), 1.0)[:, None]
-    return held, np.minimum(told / np.maximum(held, 1.0), rest)
+    identified = np.zeros_like(people)
+    np.add.at(identified, parts.blocks, left[:, None] * spread)
+    rest = 1 - people / np.maximum(people.sum(axis=1), 1.0)[:, None]
+    return people, np.minimum(identified / np.maximum(people, 1.0), rest)
 
 
 def error_of(
@@ -96,16 +96,18 @@ def errors_of(
     deviation: float | None = None,
 ) -> FloatArray:
     """`error_of` for variances by value along the last axis."""
-    held = counts.astype(np.float64)
-    believed = held**2 if deviation is None else held + deviation * held**2
+    people = counts.astype(np.float64)
+    believed = people**2 if deviation is None else people + deviation * people**2
     finite = np.isfinite(variances)
     kept = np.where(finite, variances, 1.0)
     shrunk = np.divide(
         kept * believed, kept + believed, out=np.zeros_like(kept), where=believed > 0
     )
-    each = np.ones(len(held)) if weights is None else weights
-    total = np.where(finite, shrunk, believed) @ each
-    return np.asarray(np.sqrt(each.sum() * total) / max(float(each @ held), 1.0))
+    value_weights = np.ones(len(people)) if weights is None else weights
+    total = np.where(finite, shrunk, believed) @ value_weights
+    return np.asarray(
+        np.sqrt(value_weights.sum() * total) / max(float(value_weights @ people), 1.0)
+    )
 
 
 def variances_of(
@@ -115,11 +117,11 @@ def variances_of(
 
     `told` may have several rows, by value along the last axis.
     """
-    held = counts.astype(np.float64)
-    total = held.sum(axis=-1, keepdims=True) if weights is None else weights @ held
-    share = held / np.maximum(total, 1.0)
-    above = held * (1 - share) * np.maximum(1 - share - told, 0.0)
-    untold = np.broadcast_to(np.where(held > 0, np.inf, 0.0), told.shape).copy()
+    people = counts.astype(np.float64)
+    total = people.sum(axis=-1, keepdims=True) if weights is None else weights @ people
+    share = people / np.maximum(total, 1.0)
+    above = people * (1 - share) * np.maximum(1 - share - told, 0.0)
+    untold = np.broadcast_to(np.where(people > 0, np.inf, 0.0), told.shape).copy()
     return np.asarray(np.divide(above, told, out=untold, where=told > 0))
 
 
@@ -145,13 +147,13 @@ def told_by_rungs(
 
     All may have more axes in front, for several settings with equally many parts.
     """
-    held = np.maximum(counts.astype(np.float64), 1.0)
-    here = shares / held
+    people = np.maximum(counts.astype(np.float64), 1.0)
+    here = shares / people
     at_home = here.sum(axis=-1) if weights is None else here @ weights  # values, not records
     left = np.maximum(0.0, 1 - at_home / buckets)
     spread = spread_between(shares, buckets[..., None], allowed)
-    told = ((left * buckets)[..., None] * spread / sizes[..., None]).sum(axis=-2)
-    return np.asarray(told / held)
+    identified = ((left * buckets)[..., None] * spread / sizes[..., None]).sum(axis=-2)
+    return np.asarray(identified / people)
 
 
 def told_variances(operator: BucketOperator) -> FloatArray:
@@ -160,6 +162,6 @@ def told_variances(operator: BucketOperator) -> FloatArray:
     seen = values > 1e-12
     inverse = (vectors[:, seen] ** 2 / values[seen]).sum(axis=1)
     lost = (vectors[:, ~seen] ** 2).sum(axis=1) > 1e-9
-    held = operator.counts
-    found = held * np.maximum(inverse - 1, 0.0)
-    return np.asarray(np.where(lost & (held > 0), np.inf, found))
+    people = operator.counts
+    variances = people * np.maximum(inverse - 1, 0.0)
+    return np.asarray(np.where(lost & (people > 0), np.inf, variances))

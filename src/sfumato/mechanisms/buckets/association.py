@@ -40,9 +40,9 @@ class BucketContents:
     def beside(self, buckets: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
         """For each bucket and each value in it: (place in `buckets`, value, share)."""
         sizes = self.starts[buckets + 1] - self.starts[buckets]
-        place = np.repeat(np.arange(len(buckets)), sizes)
-        offset = np.arange(len(place)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        return place, self.values[self.starts[buckets][place] + offset], 1 / sizes[place]
+        position = np.repeat(np.arange(len(buckets)), sizes)
+        offset = np.arange(len(position)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return position, self.values[self.starts[buckets][position] + offset], 1 / sizes[position]
 
 
 def barred_values(
@@ -87,14 +87,14 @@ def _shown(
             numbers = np.bincount(codes, minlength=len(names))
             sums = np.zeros(len(names) * values)
             for low in range(0, len(codes), _CHUNK):
-                place, value, share = contents.beside(buckets[low : low + _CHUNK])
-                cell = codes[low : low + _CHUNK][place] * values + value
+                bucket_index, value, share = contents.beside(buckets[low : low + _CHUNK])
+                cell = codes[low : low + _CHUNK][bucket_index] * values + value
                 sums += np.bincount(cell, share, minlength=len(sums))
-            known = found.setdefault(column, {})
+            of_column = found.setdefault(column, {})
             for code, name in enumerate(names):
-                before, beside = known.get(name, (0, np.zeros(values)))
+                before, beside = of_column.get(name, (0, np.zeros(values)))
                 more = sums[code * values : (code + 1) * values]
-                known[name] = (before + int(numbers[code]), beside + more)
+                of_column[name] = (before + int(numbers[code]), beside + more)
     return found
 
 

@@ -45,8 +45,11 @@ def fill(holdings: Holdings, limits: Limits, max_size: int | None, draws: Draws)
     people = holdings.by_mark(holdings.counts)
     if bool((people > limits.table([holdings.people])[0]).any()):
         return None
-    found = foreseen_settings(holdings, limits, max_size)
-    tried = [*found[:_TRIED], *sorted(found[_TRIED:], key=lambda setting: setting[0].size)]
+    candidates = foreseen_settings(holdings, limits, max_size)
+    tried = [
+        *candidates[:_TRIED],
+        *sorted(candidates[_TRIED:], key=lambda setting: setting[0].size),
+    ]
     for number, setting in enumerate(dict.fromkeys(tried)):
         allowed = limits.table([part.size for part in setting])
         exchange = Exchange(holdings, setting, allowed, draws.child(f"setting {number}"))
@@ -139,12 +142,12 @@ def _foreseen(setting: Setting, marks: IntArray, limits: Limits) -> float:
     buckets = np.array([part.buckets for part in setting])
     allowed = np.minimum(limits.table(sizes), sizes[:, None]).astype(np.float64)
     room = (allowed * buckets[:, None]).sum(axis=0)
-    own = (allowed**2 / sizes[:, None] * buckets[:, None]).sum(axis=0) / np.maximum(room, 1)
+    own_share = (allowed**2 / sizes[:, None] * buckets[:, None]).sum(axis=0) / np.maximum(room, 1)
     people = int((sizes * buckets).sum())
     left = max(0.0, 1 - int((marks > 0).sum()) / int(buckets.sum()))
-    told = left * np.maximum(own - marks / people, 0.0)
+    identified = left * np.maximum(own_share - marks / people, 0.0)
     # marks of several columns: shares add up to the number of columns, and variances are bounded
-    spread = variances_of(marks, told, np.full(len(marks), people / max(int(marks.sum()), 1)))
+    spread = variances_of(marks, identified, np.full(len(marks), people / max(int(marks.sum()), 1)))
     return error_of(spread, marks)
 
 
@@ -179,9 +182,9 @@ class Exchange:
         """Combinations by place: those that fit into large buckets alone first, into these, the
         hardest to place first of all; people of one mark go to one bucket after the other."""
         counts, sizes = self._holdings.counts, len(self._limits)
-        each = np.array([part.buckets for part in self._setting])
+        buckets_by_part = np.array([part.buckets for part in self._setting])
         people = np.array([part.size for part in self._setting])
-        room = (np.minimum(self._limits, people[:, None]) * each[:, None]).sum(axis=0)
+        room = (np.minimum(self._limits, people[:, None]) * buckets_by_part[:, None]).sum(axis=0)
         pressed = self._people / np.maximum(room, 1)
         hardest = np.argmax(pressed[self._marks], axis=1)
         mark = self._marks[np.arange(len(hardest)), hardest]
@@ -210,12 +213,12 @@ class Exchange:
         while True:
             broken = 0
             for some in self._some(f"repair {rounds}"):
-                found = _Buckets(self, some)
-                broken += int(found.broken.sum())
-                for number in range(_PATIENCE if found.broken.any() else 0):
-                    if len(some) < 2 or not found.broken.any():
+                contents = _Buckets(self, some)
+                broken += int(contents.broken.sum())
+                for number in range(_PATIENCE if contents.broken.any() else 0):
+                    if len(some) < 2 or not contents.broken.any():
                         break
-                    found.mend(f"{rounds} {some[0]} {number}", strict=number % 4 != 0)
+                    contents.mend(f"{rounds} {some[0]} {number}", strict=number % 4 != 0)
             if not broken:
                 return True
             if before is not None and 2 * broken > before:
@@ -228,9 +231,9 @@ class Exchange:
         turns = _MIXING if len(self._sizes) * len(self._people) > _AT_ONCE else 1
         for turn in range(turns):
             for some in self._some(f"mix {turn}"):
-                found = _Buckets(self, some)
+                contents = _Buckets(self, some)
                 for number in range(rounds // turns if len(some) > 1 else 0):
-                    found.mix(f"{turn} {some[0]} {number}")
+                    contents.mix(f"{turn} {some[0]} {number}")
 
     def _some(self, purpose: str) -> Iterator[IntArray]:
         """All buckets in random order, so many at a time that their marks can be counted."""
@@ -251,8 +254,8 @@ class _Buckets:
         within = np.arange(len(bucket)) - np.repeat(np.cumsum(self.sizes) - self.sizes, self.sizes)
         self.slot, self.bucket = self.first[bucket] + within, bucket
         flat = bucket[:, None] * marks + whole._marks[whole.places[self.slot]]
-        held = np.bincount(flat.reshape(-1), minlength=len(some) * marks)
-        self.held = held.reshape(len(some), marks).astype(np.int32)
+        counts = np.bincount(flat.reshape(-1), minlength=len(some) * marks)
+        self.held = counts.reshape(len(some), marks).astype(np.int32)
         self.broken = np.zeros(len(some), np.int64)
         for size in np.unique(self.of_size):
             here = self.of_size == size
@@ -321,8 +324,8 @@ class _Buckets:
         if gathering:
             good &= gain >= -1e-12
         for marks, source, target in ((leave, g, h), (enter, h, g)):
-            pair, place = np.nonzero(moved & good[:, None])
-            mark = marks[pair, place]
+            pair, position = np.nonzero(moved & good[:, None])
+            mark = marks[pair, position]
             # a mark stands once in a combination and a bucket in one pair: no entry is met twice
             self.held[source[pair], mark] -= 1
             self.held[target[pair], mark] += 1

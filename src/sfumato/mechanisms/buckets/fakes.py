@@ -76,16 +76,16 @@ class Fakes:
         listable = self.listable(held.shape[1])
         usual = np.broadcast_to(np.where(listable, self.weights, 0), (rows, values)).copy()
         weights = usual if odds is None else np.where(listable, odds, 0)
-        for each in (usual, weights):
-            np.put_along_axis(each, held.astype(np.int64), 0, axis=1)
+        for law in (usual, weights):
+            np.put_along_axis(law, held.astype(np.int64), 0, axis=1)
         listed = [held.astype(np.int64)]
         for number in range(self.number):
             exhausted = weights.sum(axis=1) == 0
             running = np.cumsum(np.where(exhausted[:, None], usual, weights), axis=1)
-            place = Positions(first, rows)
-            drawn = self.draws.below(f"fake {number}", place, running[:, -1])
+            address = Positions(first, rows)
+            drawn = self.draws.below(f"fake {number}", address, running[:, -1])
             chosen = (running <= drawn[:, None]).sum(axis=1)[:, None]
             listed.append(chosen)
-            for each in (usual, weights):
-                np.put_along_axis(each, chosen, 0, axis=1)
+            for law in (usual, weights):
+                np.put_along_axis(law, chosen, 0, axis=1)
         return np.sort(np.concatenate(listed, axis=1), axis=1)

@@ -62,8 +62,8 @@ def witness(histogram: Histogram, limits: Limits, max_size: int) -> tuple[int, s
             f"the value {name} may fill at most {float(ceiling):.4g} of a bucket, so its buckets "
             f"need at least {needed} records"
         )
-    place = int(np.argmax(fractions[:, worst]))
-    share = Fraction(int(allowed[place, worst]), int(sizes[place]))
+    tightest = int(np.argmax(fractions[:, worst]))
+    share = Fraction(int(allowed[tightest, worst]), int(sizes[tightest]))
     return worst, (
         f"the value {name} has {int(histogram.counts[worst]):,} records and may fill at most "
         f"{share} of any such bucket, and the others leave too little room around it"

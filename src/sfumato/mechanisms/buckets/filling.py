@@ -84,8 +84,8 @@ class RoundRobin:
         for size, chosen in ((rows + 1, begins < more), (rows, begins >= more)):
             if chosen.any():
                 spots = np.arange(size)[None, :] * self.buckets + begins[chosen][:, None]
-                held = np.searchsorted(self.edges[1:], spots, side="right")
-                yield int(begins[chosen][0]), kinds_of_rows(lengths[chosen], held)
+                value = np.searchsorted(self.edges[1:], spots, side="right")
+                yield int(begins[chosen][0]), kinds_of_rows(lengths[chosen], value)
 
     def check(self) -> None:
         assert self.buckets >= 1, self
@@ -114,24 +114,24 @@ class Listed:
         cuts = np.searchsorted(self.bucket, self.bucket[_AT_ONCE::_AT_ONCE]).tolist()
         for low, high in zip([0, *cuts], [*cuts, len(self.bucket)], strict=True):
             keys = self.bucket[low:high] * self.parts.values + self.places[low:high]
-            held, counts = np.unique(keys, return_counts=True)
-            yield (*np.divmod(held, self.parts.values), counts)
+            entries, counts = np.unique(keys, return_counts=True)
+            yield (*np.divmod(entries, self.parts.values), counts)
 
     def runs(self) -> Runs:
-        for bucket, held, counts in self.listed():
+        for bucket, combination, counts in self.listed():
             if len(bucket):
                 first = int(bucket[0])
                 times = np.ones(int(bucket[-1]) - first + 1, np.int64)
-                yield first, BucketKinds(times, bucket - first, held, counts)
+                yield first, BucketKinds(times, bucket - first, combination, counts)
 
     def check(self) -> None:
         counts, block = (
             self.parts.counts,
             np.repeat(np.arange(len(self.parts.sizes)), self.parts.buckets),
         )
-        found = np.zeros_like(counts)
-        np.add.at(found, (block[self.bucket], self.places), 1)
-        assert np.array_equal(found, counts), "a combination stands elsewhere than it was counted"
+        placed = np.zeros_like(counts)
+        np.add.at(placed, (block[self.bucket], self.places), 1)
+        assert np.array_equal(placed, counts), "a combination stands elsewhere than it was counted"
 
 
 def kinds_of_rows(times: IntArray, rows: IntArray) -> BucketKinds:

@@ -39,15 +39,17 @@ class UsualConditions:
         cls, binned: BinnedCounts, block: IntArray, value: IntArray, values: int
     ) -> UsualConditions:
         """For the block and the value of every cell; of many numbers, every so manieth bin."""
-        blocks, found = int(block.max(initial=0)) + 1, []
+        blocks, conditions = int(block.max(initial=0)) + 1, []
         every = sum(bins.number for bins in binned.columns)
         step = max(1, -(-every * blocks * values // _NUMBERS))
         for bins, codes in zip(binned.columns, binned.codes, strict=True):
             at = (block * bins.number + codes) * values + value
             size = blocks * bins.number * values
             table = np.bincount(at, binned.counts, minlength=size)
-            found.append(table.reshape(blocks, bins.number, values)[:, ::step])
-        return cls(np.concatenate(found, axis=1) if found else np.zeros((blocks, 0, values)))
+            conditions.append(table.reshape(blocks, bins.number, values)[:, ::step])
+        return cls(
+            np.concatenate(conditions, axis=1) if conditions else np.zeros((blocks, 0, values))
+        )
 
     def errors(self, held: FloatArray, told: FloatArray) -> FloatArray:
         """By (condition, value), in blocks with so many people by value, told by τ."""
@@ -59,11 +61,11 @@ class UsualConditions:
         kept = 1 - np.divide(told, rest, out=np.ones_like(told), where=rest > 0)
         free = share * (1 - share)
         pulled = np.einsum("kv,kcv->cv", told, away)
-        known = free.T @ (told * held)
+        identified = free.T @ (told * held)
         hidden = free.T @ (held * np.maximum(rest - told, 0.0))
         noise = free.T @ (held * told * np.maximum(kept, 0.0))
-        spread = likeliest(known, np.sqrt(pulled**2 + noise))[:, None]
-        gain = 1 + hidden * spread / (1 + spread * known)
+        spread = likeliest(identified, np.sqrt(pulled**2 + noise))[:, None]
+        gain = 1 + hidden * spread / (1 + spread * identified)
         return expected_absolute(gain * pulled - away.sum(axis=0), gain**2 * noise)
 
     def saved(
@@ -77,6 +79,6 @@ class UsualConditions:
             return 1.0
         now, before, counts = now[asked], before[asked], counts[asked]
         size = (np.log(counts / _SMALLEST) / _SIZES).astype(np.int64)
-        each = 1 / np.sqrt(counts)
-        totals = np.bincount(size, each * before)
-        return float((np.bincount(size, each * now)[totals > 0] / totals[totals > 0]).mean())
+        relative = 1 / np.sqrt(counts)
+        totals = np.bincount(size, relative * before)
+        return float((np.bincount(size, relative * now)[totals > 0] / totals[totals > 0]).mean())

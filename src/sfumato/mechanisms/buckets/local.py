@@ -107,11 +107,11 @@ class LocalBuckets(Mechanism):
     def _named(self, binned: BinnedCounts) -> tuple[str, ...]:
         """The columns to cut."""
         named = tuple(name.strip() for name in self.columns.split(";") if name.strip())
-        known = [bins.column for bins in binned.columns]
-        if strangers := [name for name in named if name not in known]:
+        cuttable = [bins.column for bins in binned.columns]
+        if strangers := [name for name in named if name not in cuttable]:
             raise UsageError(
                 f"The 'columns' parameter of {self.name} names {list_some(strangers)}. Quasi-"
-                f"identifiers that can be cut: {list_some(known) or 'none'}."
+                f"identifiers that can be cut: {list_some(cuttable) or 'none'}."
             )
         return named
 
@@ -125,12 +125,15 @@ class LocalBuckets(Mechanism):
     def _choice(self, counts: IntArray, limits: Limits) -> Choice | None:
         """The best foreseen setting of a block that can be filled; None where none can."""
         codes = np.flatnonzero(counts)
-        own, people = limits.of(codes), counts[codes]
+        own_limits, people = limits.of(codes), counts[codes]
         largest = min(self.max_size or int(people.sum()), int(people.sum()))
-        found = foreseen_settings(people, own, largest, _DEVIATION, _SIZES)
+        found = foreseen_settings(people, own_limits, largest, _DEVIATION, _SIZES)
         settings = sorted(found, key=lambda each: (found[each].error, len(each)))[:_TRIED]
-        for setting in (*settings, best_two_size(people, own, largest) if not settings else None):
-            shares = None if setting is None else spread_evenly(setting, people, own)
+        for setting in (
+            *settings,
+            best_two_size(people, own_limits, largest) if not settings else None,
+        ):
+            shares = None if setting is None else spread_evenly(setting, people, own_limits)
             if setting is not None and shares is not None:
                 every = np.zeros((len(setting), len(counts)), np.int64)
                 every[:, codes] = shares
@@ -144,26 +147,30 @@ class LocalBuckets(Mechanism):
 
         def filled(node: Node) -> Listed | None:
             chosen = np.flatnonzero(node.counts)
-            own = dataclasses.replace(holdings, of=holdings.of[chosen], counts=node.counts[chosen])
+            of_node = dataclasses.replace(
+                holdings, of=holdings.of[chosen], counts=node.counts[chosen]
+            )
             path = draws.child(f"block {node.own[0] if len(node.own) else 0}")
-            found = fill(own, limits, self.max_size, path)
-            if found is None:
+            filling = fill(of_node, limits, self.max_size, path)
+            if filling is None:
                 return None
-            counts = np.zeros((len(found.parts.sizes), len(holdings.counts)), np.int64)
-            counts[:, chosen] = found.parts.counts
-            parts = dataclasses.replace(found.parts, counts=counts)
-            return Listed(parts, chosen[found.places])
+            counts = np.zeros((len(filling.parts.sizes), len(holdings.counts)), np.int64)
+            counts[:, chosen] = filling.parts.counts
+            parts = dataclasses.replace(filling.parts, counts=counts)
+            return Listed(parts, chosen[filling.places])
 
         node, blocks = _blocks(root, filled)
         if not blocks:
             return node, None
-        each = [block.parts for block in blocks]
-        numbers = np.repeat(np.arange(len(each)), [len(parts.sizes) for parts in each])
+        block_parts = [block.parts for block in blocks]
+        numbers = np.repeat(
+            np.arange(len(block_parts)), [len(parts.sizes) for parts in block_parts]
+        )
         whole = BucketParts(
             numbers,
-            np.concatenate([parts.sizes for parts in each]),
-            np.concatenate([parts.buckets for parts in each]),
-            np.concatenate([parts.counts for parts in each]),
+            np.concatenate([parts.sizes for parts in block_parts]),
+            np.concatenate([parts.buckets for parts in block_parts]),
+            np.concatenate([parts.counts for parts in block_parts]),
         )
         return node, Listed(whole, np.concatenate([block.places for block in blocks]))
 
@@ -175,8 +182,8 @@ def _blocks(node: Node, filled: Callable[[Node], Filled | None]) -> tuple[Node, 
         if before and after:
             return dataclasses.replace(node, sides=(one, other)), before + after
         node = node.uncut()
-    found = filled(node)
-    return node, [] if found is None else [found]
+    blocks = filled(node)
+    return node, [] if blocks is None else [blocks]
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,22 +201,22 @@ class _Compared:
     @cached_property
     def _block(self) -> IntArray:
         """Of every cell."""
-        found = np.zeros(len(self.binned.counts), np.int64)
+        blocks = np.zeros(len(self.binned.counts), np.int64)
         for number, node in enumerate(self.root.blocks()):
-            found[node.cells] = number
-        return found
+            blocks[node.cells] = number
+        return blocks
 
     def error(self, plan: BucketPlan) -> float:
         """That of the whole table's buckets, times what blocks save; of several columns the one
         which is told worst."""
-        whole, found = self.whole(), 0.0
-        for place, column in enumerate(plan.holdings.columns):
-            value = plan.holdings.of[self.binned.values, place]
+        whole, worst = self.whole(), 0.0
+        for index, column in enumerate(plan.holdings.columns):
+            value = plan.holdings.of[self.binned.values, index]
             usual = UsualConditions.of(self.binned, self._block, value, len(column.values))
-            saved = usual.saved(plan.told_apart(place), whole.told_apart(place))
-            error = error_of(whole.nearly_told(place).variances, column.counts)
-            found = max(found, error * saved)
-        return found
+            saved = usual.saved(plan.told_apart(index), whole.told_apart(index))
+            error = error_of(whole.nearly_told(index).variances, column.counts)
+            worst = max(worst, error * saved)
+        return worst
 
     @property
     def let_through(self) -> FloatArray:

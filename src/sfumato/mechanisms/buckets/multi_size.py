@@ -45,12 +45,12 @@ def _cut(
     counts: IntArray, before: int | None, limits: Limits, max_size: int
 ) -> list[tuple[int, int, IntArray]] | None:
     """Leaves (size, buckets, counts) below one part; None where nothing beats `before`."""
-    found = best_two_size(counts, limits, max_size)
-    if found is None or (before is not None and loss(found) >= before):
+    setting = best_two_size(counts, limits, max_size)
+    if setting is None or (before is not None and loss(setting) >= before):
         return None
-    shares = partition_pair(found, counts, limits)
+    shares = partition_pair(setting, counts, limits)
     leaves: list[tuple[int, int, IntArray]] = []
-    for part, part_counts in zip(found, shares, strict=True):
-        deeper = _cut(part_counts, part.loss, limits, max_size) if len(found) > 1 else None
+    for part, part_counts in zip(setting, shares, strict=True):
+        deeper = _cut(part_counts, part.loss, limits, max_size) if len(setting) > 1 else None
         leaves += deeper or [(part.size, part.buckets, part_counts)]
     return leaves

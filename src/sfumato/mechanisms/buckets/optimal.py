@@ -46,8 +46,8 @@ class Optimum:
     @property
     def gap(self) -> float:
         """At most this fraction of the loss could be saved."""
-        found = loss(self.setting)
-        return float((found - self.bound) / found) if found else 0.0
+        reached = loss(self.setting)
+        return float((reached - self.bound) / reached) if reached else 0.0
 
 
 @dataclass(eq=False)
@@ -155,8 +155,8 @@ def _proven_bound(search: _CutSearch, price: float, multipliers: FloatArray) -> 
     weights = [Fraction(max(float(y), 0.0)).limit_denominator(1 << 40) for y in multipliers]
     used = [k for k, weight in enumerate(weights) if weight > 0]
     highest = Fraction(price).limit_denominator(1 << 40)
-    for place, size in enumerate(search.sizes.tolist()):
-        charge = sum((weights[k] * int(search.rows[k][place]) for k in used), Fraction(0))
+    for index, size in enumerate(search.sizes.tolist()):
+        charge = sum((weights[k] * int(search.rows[k][index]) for k in used), Fraction(0))
         highest = min(highest, ((size - 1) ** 2 + charge) / size)
     paid = sum((weights[k] * search.limits[k] for k in used), Fraction(0))
     return Fraction(math.ceil(highest * search.records - paid))  # losses are integers
@@ -170,9 +170,9 @@ def _rounded(search: _CutSearch, near: FloatArray) -> IntArray | None:
     floor = np.floor(near + 1e-6).astype(np.int64)
     for reach in (8, 1024):
         base = np.maximum(floor - reach, 0)
-        found = _best_in_box(search, near, base, floor + reach + 1 - base)
-        if found is not None:
-            return found
+        best = _best_in_box(search, near, base, floor + reach + 1 - base)
+        if best is not None:
+            return best
     free = np.full(len(floor), search.records, np.int64) // search.sizes
     return _best_in_box(search, near, np.zeros_like(floor), free)
 

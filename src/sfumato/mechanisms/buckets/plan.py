@@ -91,7 +91,7 @@ class BucketPlan(RecordPlan):
     def first_buckets(self) -> Sequence[int]:
         parts = self.filling.parts
         first = parts.first[np.searchsorted(parts.blocks, np.arange(self.cuts.blocks))]
-        return [int(each) for each in first]
+        return [int(number) for number in first]
 
     def by_part(self, view: int) -> IntArray:
         """People in the buckets of every part, by the value that they have in a view."""
@@ -111,8 +111,8 @@ class BucketPlan(RecordPlan):
     def setting(self) -> Setting:
         """How many buckets of which size."""
         parts = self.filling.parts
-        sizes, place = np.unique(parts.sizes, return_inverse=True)
-        return setting_of(sizes, np.bincount(place, parts.buckets).astype(np.int64))
+        sizes, inverse = np.unique(parts.sizes, return_inverse=True)
+        return setting_of(sizes, np.bincount(inverse, parts.buckets).astype(np.int64))
 
     def limits_of(self, view: int) -> Limits:
         """Those of one view's values."""
@@ -152,8 +152,8 @@ class BucketPlan(RecordPlan):
     @cached_property
     def _first_slot(self) -> IntArray:
         """Where the slots of each block and combination begin."""
-        held = self.filling.parts.by_block.reshape(-1)
-        return np.asarray(np.cumsum(held) - held)
+        counts = self.filling.parts.by_block.reshape(-1)
+        return np.asarray(np.cumsum(counts) - counts)
 
     @cached_property
     def _slot_buckets(self) -> SmallArray:
@@ -169,13 +169,15 @@ class BucketPlan(RecordPlan):
         """Rows (bucket, values, count), in the order of buckets."""
         import pyarrow as pa
 
-        for bucket, held, count in self.listed(self._barred(records)):
-            order = np.lexsort((held, bucket))
-            codes = self.holdings.of[held[order]]
+        for bucket, combination, count in self.listed(self._barred(records)):
+            order = np.lexsort((combination, bucket))
+            codes = self.holdings.of[combination[order]]
             names = [view.column for view in self.holdings.columns]
             table = {"bucket": bucket[order], **dict(zip(names, codes.T, strict=False))}
             arrays = {**table, "count": count[order]}
-            yield pa.table({name: pa.array(each.astype(np.int32)) for name, each in arrays.items()})
+            yield pa.table(
+                {name: pa.array(array.astype(np.int32)) for name, array in arrays.items()}
+            )
 
     def listed(self, barred: BoolArray | None = None) -> Iterator[Entries]:
         """What the sensitive table lists, fakes among the values.
@@ -189,11 +191,11 @@ class BucketPlan(RecordPlan):
             yield from self.filling.listed()
             return
         odds = None if barred is None else self._odds(barred)
-        for first, held in self._rows():
+        for first, combination in self._rows():
             here = None
             if odds is not None and barred is not None:
-                here = np.where(barred[first : first + len(held)], *odds)
-            rows = self.fakes.add(first, held, here)
+                here = np.where(barred[first : first + len(combination)], *odds)
+            rows = self.fakes.add(first, combination, here)
             bucket = np.repeat(np.arange(first, first + len(rows)), rows.shape[1])
             yield bucket, rows.reshape(-1), np.ones(rows.size, np.int64)
 
@@ -202,7 +204,7 @@ class BucketPlan(RecordPlan):
         With fakes they are all different."""
         most = max(1, _CELLS // max(len(self.holdings.counts), 1))
         sizes = self.filling.parts.bucket_sizes()
-        for bucket, held, _ in self.filling.listed():
+        for bucket, combination, _ in self.filling.listed():
             first, end = int(bucket[0]), int(bucket[-1]) + 1
             cuts = first + 1 + np.flatnonzero(np.diff(sizes[first:end]))
             at = 0
@@ -210,22 +212,22 @@ class BucketPlan(RecordPlan):
                 for begin in range(low, high, most):
                     rows = min(begin + most, high) - begin
                     upto = at + rows * int(sizes[low])
-                    yield begin, held[at:upto].reshape(rows, -1)
+                    yield begin, combination[at:upto].reshape(rows, -1)
                     at = upto
 
     def _odds(self, barred: BoolArray) -> tuple[IntArray, IntArray]:
         """The odds that a bucket holds each value: where it is ruled out, and where it is not."""
-        held = np.zeros_like(barred)
+        odds = np.zeros_like(barred)
         for bucket, value, _ in self.filling.listed():
-            held[bucket, value] = True
-        ruled_out = odds_weights((held & barred).sum(axis=0), (~held & barred).sum(axis=0))
-        return ruled_out, odds_weights((held & ~barred).sum(axis=0), (~held & ~barred).sum(axis=0))
+            odds[bucket, value] = True
+        ruled_out = odds_weights((odds & barred).sum(axis=0), (~odds & barred).sum(axis=0))
+        return ruled_out, odds_weights((odds & ~barred).sum(axis=0), (~odds & ~barred).sum(axis=0))
 
     def _barred(self, records: Records) -> BoolArray | None:
         if self.association is None or self.fakes is None:
             return None
         starts = np.concatenate([[0], np.cumsum(self.filling.parts.bucket_sizes())])
-        values = np.concatenate([held for _, held, _ in self.filling.listed()])
+        values = np.concatenate([combination for _, combination, _ in self.filling.listed()])
         contents = BucketContents(starts, values)
         return barred_values(records, contents, self.operator(), self.association)
 
@@ -255,8 +257,10 @@ class BucketPlan(RecordPlan):
         for first, kinds in self.filling.runs():
             if len(self.holdings.views) > 1:  # combinations may share a value
                 width = len(self.holdings.views[view].values)
-                keys, place = np.unique(kinds.kinds * width + of[kinds.values], return_inverse=True)
-                counts = np.bincount(place.reshape(-1), kinds.counts).astype(np.int64)
+                keys, inverse = np.unique(
+                    kinds.kinds * width + of[kinds.values], return_inverse=True
+                )
+                counts = np.bincount(inverse.reshape(-1), kinds.counts).astype(np.int64)
                 kinds = BucketKinds(kinds.times, keys // width, keys % width, counts)
             yield first, kinds
 
@@ -265,11 +269,11 @@ class BucketPlan(RecordPlan):
         return self._operators(view)
 
     def _operators(self, view: int) -> BucketOperator:
-        known: dict[int, BucketOperator] = self.__dict__.setdefault("_known_operators", {})
-        if view not in known:
+        cache: dict[int, BucketOperator] = self.__dict__.setdefault("_known_operators", {})
+        if view not in cache:
             runs = (kinds for _, kinds in self._runs(view))
-            known[view] = BucketOperator.of(in_pieces(runs), len(self.holdings.views[view].values))
-        return known[view]
+            cache[view] = BucketOperator.of(in_pieces(runs), len(self.holdings.views[view].values))
+        return cache[view]
 
     def block_table(self, view: int = 0) -> BlockTable:
         """What an estimator knows of the values of a view in the blocks."""
@@ -282,19 +286,19 @@ class BucketPlan(RecordPlan):
             block = int(np.searchsorted(first, begin, side="right")) - 1
             together[block] += kinds.together(values)
         counts = parts.by_block @ np.eye(values, dtype=np.int64)[self.holdings.of[:, view]]
-        return BlockTable.met(first, counts, [csr_array(each) for each in together])
+        return BlockTable.met(first, counts, [csr_array(column) for column in together])
 
     def told(self, view: int) -> CountVariances:
         """What answers tell of the values of a view (see `accuracy`): exactly for one block and few
         values, else as mixing comes close to it, without a look at the buckets."""
-        known: dict[int, CountVariances] = self.__dict__.setdefault("_known_told", {})
-        if view not in known:
+        cache: dict[int, CountVariances] = self.__dict__.setdefault("_known_told", {})
+        if view not in cache:
             values = len(self.holdings.views[view].values)
             if self.tree is None and values <= MOST_EXACT:
-                known[view] = CountVariances.exactly(self.operator(view))
+                cache[view] = CountVariances.exactly(self.operator(view))
             else:
-                known[view] = self.nearly_told(view)
-        return known[view]
+                cache[view] = self.nearly_told(view)
+        return cache[view]
 
     def nearly_told(self, view: int) -> CountVariances:
         return told_nearly(self.filling.parts, *self._allowed(view))
@@ -319,7 +323,7 @@ class BucketPlan(RecordPlan):
         if self.blocks is not None:
             return self.blocks.error(self)
         columns = enumerate(self.holdings.columns)
-        return max(error_of(self.variances(place), each.counts) for place, each in columns)
+        return max(error_of(self.variances(index), column.counts) for index, column in columns)
 
     def predicted_error(self) -> float:
         """√(m·Σ Var(n̂_x))/N, for as many records as the table has, drawn anew (see `accuracy`); of
@@ -335,15 +339,15 @@ class BucketPlan(RecordPlan):
         assert self.cuts.blocks == len(parts.by_block), self.cuts
         self.filling.check()
         sizes, marks = parts.bucket_sizes(), int(self.holdings.starts[-1])
-        found = np.zeros_like(sizes)
-        for bucket, held, count in self.filling.listed():
-            np.add.at(found, bucket, count)
-            keys = (bucket[:, None] * marks + self.holdings.mark[held]).reshape(-1)
-            met, place = np.unique(keys, return_inverse=True)
-            many = np.bincount(place.reshape(-1), np.repeat(count, self.holdings.of.shape[1]))
+        filled = np.zeros_like(sizes)
+        for bucket, combination, count in self.filling.listed():
+            np.add.at(filled, bucket, count)
+            keys = (bucket[:, None] * marks + self.holdings.mark[combination]).reshape(-1)
+            met, inverse = np.unique(keys, return_inverse=True)
+            many = np.bincount(inverse.reshape(-1), np.repeat(count, self.holdings.of.shape[1]))
             for size in np.unique(sizes[met // marks]):
                 here = sizes[met // marks] == size
                 allowed = self.limits.table([size])[0]
                 broken = many[here] > allowed[met[here] % marks]
                 assert not broken.any(), (size, met[here][broken][:1] % marks)
-        assert np.array_equal(found, sizes), "a bucket has another size than was planned"
+        assert np.array_equal(filled, sizes), "a bucket has another size than was planned"

@@ -51,11 +51,11 @@ class _Sample:
         starts = np.cumsum(lengths) - lengths
         # the first of a chunk has its smallest ceiling: what it allows, all allow
         codes = ordered[starts]
-        held = counts[codes].astype(np.float64)
+        people = counts[codes].astype(np.float64)
         totals = np.add.reduceat(counts[ordered], starts)
-        place = np.zeros(len(counts), np.int64)
-        place[ordered] = np.repeat(np.arange(many), lengths)
-        return cls(codes, held, totals / held, limits.of(codes), place)
+        position = np.zeros(len(counts), np.int64)
+        position[ordered] = np.repeat(np.arange(many), lengths)
+        return cls(codes, people, totals / people, limits.of(codes), position)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,9 +78,9 @@ def settings_for_answers(
     >>> settings_for_answers(np.full(10, 100), Limits((F(1, 5),) * 10), 1000, most=2)
     [(SizedBuckets(size=5, buckets=200),), (SizedBuckets(size=10, buckets=100),)]
     """
-    found = foreseen_settings(counts, limits, largest)
-    ordered = sorted(found, key=lambda setting: (found[setting].error, len(setting)))
-    apart = [setting for setting in ordered if not found[setting].confused]
+    foreseen = foreseen_settings(counts, limits, largest)
+    ordered = sorted(foreseen, key=lambda setting: (foreseen[setting].error, len(setting)))
+    apart = [setting for setting in ordered if not foreseen[setting].confused]
     return list(dict.fromkeys([*ordered[:most], *apart[: max(1, most // 2)]]))
 
 
@@ -99,26 +99,26 @@ def foreseen_settings(
     sample = _Sample.of(counts, limits)
     sizes = _sizes(sample.limits, needed, top, most)
     rooms = sample.limits.table(sizes)
-    found: dict[Setting, Foreseen] = {}
+    by_setting: dict[Setting, Foreseen] = {}
     ladders = _ladders(sizes, needed, most * _FEWER_SIZES // _SIZES)
     for _, alike in itertools.groupby(ladders, key=lambda each: len(each[0])):
         steps, stretches = zip(*alike, strict=True)
         climbed = _climb(sample, sizes, rooms, np.array(steps), np.array(stretches))
-        told = climbed.told(sample)
+        identified = climbed.told(sample)
         errors = errors_of(
-            variances_of(sample.counts, told, sample.weights),
+            variances_of(sample.counts, identified, sample.weights),
             sample.counts,
             sample.weights,
             deviation,
         )
-        confused = np.asarray((told < NEARLY_SINGULAR).any(axis=1))
-        every = np.where(counts > 0, told[:, sample.place], 0.0)
+        confused = np.asarray((identified < NEARLY_SINGULAR).any(axis=1))
+        every = np.where(counts > 0, identified[:, sample.place], 0.0)
         for number, setting in climbed.whole(rows):
-            if setting[-1].size <= top and setting not in found:
-                found[setting] = Foreseen(
+            if setting[-1].size <= top and setting not in by_setting:
+                by_setting[setting] = Foreseen(
                     float(errors[number]), every[number], bool(confused[number])
                 )
-    return found
+    return by_setting
 
 
 def _sizes(limits: Limits, needed: int, top: int, most: int) -> IntArray:
@@ -173,11 +173,11 @@ class _Climbed:
             strict=True,
         )
         for number, (ascending, many) in zip(fits.tolist(), rungs, strict=True):
-            held: dict[int, int] = {}
+            buckets_by_size: dict[int, int] = {}
             for each, some in zip(ascending, many, strict=True):
                 if some:
-                    held[each] = held.get(each, 0) + some
-            yield number, tuple(map(SizedBuckets, held, held.values()))
+                    buckets_by_size[each] = buckets_by_size.get(each, 0) + some
+            yield number, tuple(map(SizedBuckets, buckets_by_size, buckets_by_size.values()))
 
     def told(self, sample: _Sample) -> FloatArray:
         """How far each value is told apart, by (ladder, value)."""
@@ -194,15 +194,15 @@ def _climb(
     `rooms` has what a bucket of each of the `sizes` may hold of each value; ladders go from small
     to large, with `stretch` for each size but the first.
     """
-    weights, place = sample.weights, np.searchsorted(sizes, ladders)
+    weights, index = sample.weights, np.searchsorted(sizes, ladders)
     number, rungs = np.arange(len(ladders)), ladders.shape[1]
     buckets = np.zeros(ladders.shape, np.int64)
     shares = np.zeros((*ladders.shape, len(sample.counts)))
     left = np.broadcast_to(sample.counts, shares[:, 0].shape)
     for rung in range(rungs - 1, 0, -1):
-        size, room = ladders[number, rung], rooms[place[number, rung]]
+        size, room = ladders[number, rung], rooms[index[number, rung]]
         # smaller rungs cannot hold them
-        bound = (rooms[place[number, rung - 1]] == 0) & (left > 0)
+        bound = (rooms[index[number, rung - 1]] == 0) & (left > 0)
         fewest = np.divide(left, room, out=np.zeros(left.shape), where=bound).max(axis=1)
         many = np.ceil(fewest * stretch[number, rung - 1]).astype(np.int64)
         most = np.minimum(room * many[:, None], left)
@@ -213,12 +213,12 @@ def _climb(
         buckets[number, rung] = many[kept]
         shares[number, rung] = np.where(bound, left, filled)
         left = left - shares[number, rung]
-    size, room = ladders[number, 0], rooms[place[number, 0]]
+    size, room = ladders[number, 0], rooms[index[number, 0]]
     many = (left @ weights // size).astype(np.int64)
     kept = (many >= 1) & (left <= room * many[:, None] * (1 + 1e-9)).all(axis=1)
     number = number[kept]
     buckets[number, 0], shares[number, 0] = many[kept], left[kept]
-    return _Climbed(ladders[number], buckets[number], shares[number], rooms[place[number]])
+    return _Climbed(ladders[number], buckets[number], shares[number], rooms[index[number]])
 
 
 def _filled(

@@ -55,13 +55,13 @@ def _two_parts(even: FloatArray, counts: IntArray, demand: int, rooms: IntArray)
     least, most = np.maximum(counts - rooms[0], 0), rooms[1]
     if not int(least.sum()) <= demand <= int(most.sum()):
         return None
-    held = np.clip(np.floor(even).astype(np.int64), least, most)
-    short = demand - int(held.sum())
+    portions = np.clip(np.floor(even).astype(np.int64), least, most)
+    short = demand - int(portions.sum())
     if short >= 0:
-        held += _portions(most - held, even - held, short)
+        portions += _portions(most - portions, even - portions, short)
     else:
-        held -= _portions(held - least, held - even, -short)
-    return np.stack([counts - held, held])
+        portions -= _portions(portions - least, portions - even, -short)
+    return np.stack([counts - portions, portions])
 
 
 def _portions(free: IntArray, wanted: FloatArray, amount: int) -> IntArray:
@@ -75,9 +75,9 @@ def _portions(free: IntArray, wanted: FloatArray, amount: int) -> IntArray:
     once[np.cumsum(once) > amount] = 0
     left = free[order] - once
     before = np.cumsum(left) - left
-    found = np.empty_like(free)
-    found[order] = once + np.clip(amount - int(once.sum()) - before, 0, left)
-    return found
+    portions = np.empty_like(free)
+    portions[order] = once + np.clip(amount - int(once.sum()) - before, 0, left)
+    return portions
 
 
 def _even(rooms: FloatArray, counts: FloatArray, demands: FloatArray) -> FloatArray:
@@ -102,12 +102,12 @@ def _level(
     high = np.full(rooms.shape[1], 2 * _REACH)
     for _ in range(_STEPS):
         filled = _filled(offsets + level[None, :])
-        held = rooms * filled
-        beyond = held.sum(axis=0) - totals
+        filled_rooms = rooms * filled
+        beyond = filled_rooms.sum(axis=0) - totals
         low, high = np.where(beyond < 0, level, low), np.where(beyond < 0, high, level)
         if bool((np.abs(beyond) <= _CLOSE * totals).all()):
             break
-        slope = (held * (1 - filled)).sum(axis=0)
+        slope = (filled_rooms * (1 - filled)).sum(axis=0)
         step = level - beyond / np.maximum(slope, 1e-300)
         level = np.where((step > low) & (step < high), step, (low + high) / 2)
     return np.asarray(np.clip(level, -_REACH, _REACH))

@@ -82,11 +82,11 @@ class Room:
 
     def worth(self, marks: IntArray, people: IntArray) -> FloatArray:
         """By row: what a block of such people is worth (see the module)."""
-        held, many = marks.astype(np.float64), np.maximum(people, 1).astype(np.float64)
-        found = -len(self.holdings.views) * _times_log(many) + _times_log(held).sum(axis=1)
-        rest = 1 - held / (self._allowed * many[:, None])
-        found += CARE * (held * np.log(np.maximum(rest, _LEAST_LEFT))).sum(axis=1)
-        return np.asarray(found - CUT * (held > 0).sum(axis=1))
+        mark_counts, many = marks.astype(np.float64), np.maximum(people, 1).astype(np.float64)
+        gain = -len(self.holdings.views) * _times_log(many) + _times_log(mark_counts).sum(axis=1)
+        rest = 1 - mark_counts / (self._allowed * many[:, None])
+        gain += CARE * (mark_counts * np.log(np.maximum(rest, _LEAST_LEFT))).sum(axis=1)
+        return np.asarray(gain - CUT * (mark_counts > 0).sum(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,11 +130,11 @@ def grow(binned: BinnedCounts, room: Room, columns: tuple[str, ...] = ()) -> Nod
     chosen = [n for n, bins in enumerate(binned.columns) if not columns or bins.column in columns]
     values = len(room.holdings.counts)
     bins = [binned.columns[n] for n in chosen]
-    kind = np.min_scalar_type(max((each.number for each in bins), default=1) * values)
-    own = binned.values.astype(kind)
+    kind = np.min_scalar_type(max((column_bins.number for column_bins in bins), default=1) * values)
+    coded_values = binned.values.astype(kind)
     people = _People(
         np.arange(len(binned.counts), dtype=np.int32),
-        [binned.codes[n].astype(kind) * kind.type(values) + own for n in chosen],
+        [binned.codes[n].astype(kind) * kind.type(values) + coded_values for n in chosen],
         binned.counts.astype(np.float64),
     )
     counts = np.bincount(binned.values, people.counts, minlength=values).astype(np.int64)
@@ -153,9 +153,9 @@ class _People:
         """Those inside, then the others, in the place of all: a tree grows in what its root has."""
         many = int(np.count_nonzero(inside))
         every: list[npt.NDArray[Any]] = [self.cells, self.counts, *self.keys]
-        for each in every:
-            first, second = each[inside], each[~inside]
-            each[:many], each[many:] = first, second
+        for array in every:
+            first, second = array[inside], array[~inside]
+            array[:many], array[many:] = first, second
         return self._view(slice(None, many)), self._view(slice(many, None))
 
     def _view(self, some: slice) -> _People:
@@ -164,27 +164,29 @@ class _People:
 
 def _grown(columns: list[ColumnBins], people: _People, counts: IntArray, room: Room) -> Node:
     """The branch of these people."""
-    held = room.holdings.by_mark(counts)[None, :]
-    own = float(room.worth(held, counts.sum(keepdims=True))[0])
+    mark_counts = room.holdings.by_mark(counts)[None, :]
+    worth = float(room.worth(mark_counts, counts.sum(keepdims=True))[0])
     best = None
     if int(counts.sum()) >= 2 * room.least:
-        for place, bins in enumerate(columns):
-            found = _best_cut(bins, people, place, counts, room)
+        for column, bins in enumerate(columns):
+            candidate = _best_cut(bins, people, column, counts, room)
             # of cuts that are worth as much the first column's: ties alone follow the order
-            if found is not None and (best is None or found[0] > best[0] + _SAME * abs(best[0])):
-                best = (*found, place)
+            if candidate is not None and (
+                best is None or candidate[0] > best[0] + _SAME * abs(best[0])
+            ):
+                best = (*candidate, column)
     if best is None:
-        return Node(counts, people.cells.copy(), own)
-    _, first, place = best
-    inside = np.repeat(first, len(counts))[people.keys[place]]
+        return Node(counts, people.cells.copy(), worth)
+    _, first, column = best
+    inside = np.repeat(first, len(counts))[people.keys[column]]
     one, other = people.split(inside)
-    here = np.bincount(one.keys[place] % len(counts), one.counts, minlength=len(counts))
+    here = np.bincount(one.keys[column] % len(counts), one.counts, minlength=len(counts))
     mine = here.astype(np.int64)
     sides = (_grown(columns, one, mine, room), _grown(columns, other, counts - mine, room))
     below = sides[0].worth + sides[1].worth
-    if below <= own:
-        return Node(counts, np.concatenate([side.cells for side in sides]), own)
-    return Node(counts, _NONE, below, _cut(columns[place], first), sides)
+    if below <= worth:
+        return Node(counts, np.concatenate([side.cells for side in sides]), worth)
+    return Node(counts, _NONE, below, _cut(columns[column], first), sides)
 
 
 def _best_cut(
@@ -193,9 +195,9 @@ def _best_cut(
     """What the best possible cut of a column leaves worth, and the bins of its first side."""
     values = len(whole)
     joint = np.bincount(people.keys[place], people.counts, minlength=bins.number * values)
-    held = joint.astype(np.int64).reshape(bins.number, values)  # exact: sums below 2⁵³
-    order = np.arange(bins.number) if bins.values is None else _line(held)
-    below = np.cumsum(held[order], axis=0)[:-1]
+    cells = joint.astype(np.int64).reshape(bins.number, values)  # exact: sums below 2⁵³
+    order = np.arange(bins.number) if bins.values is None else _line(cells)
+    below = np.cumsum(cells[order], axis=0)[:-1]
     size, total = below.sum(axis=1), int(whole.sum())
     some = np.flatnonzero((size >= room.least) & (total - size >= room.least))
     if not len(some):
@@ -230,8 +232,8 @@ def _line(joint: IntArray) -> IntArray:
     people = joint.sum(axis=1)
     present = np.flatnonzero(people)
     if len(present) > 2:
-        held, size = joint[present], people[present]
-        away = held / size[:, None] - held.sum(axis=0) / size.sum()
+        mark_counts, size = joint[present], people[present]
+        away = mark_counts / size[:, None] - mark_counts.sum(axis=0) / size.sum()
         away *= np.sqrt(size)[:, None]
         along = main_direction(away @ away.T) / np.sqrt(size)
         if float((size * along**3).sum()) < 0:

@@ -142,22 +142,22 @@ class BucketMechanism(Mechanism):
 
     def _choice(self, histogram: Histogram, limits: Limits, guarantee: Guarantee) -> Choice:
         """The setting to fill, within the maximum size; it grows where none was stated."""
-        found = self._found(histogram, limits)
-        shares = None if found is None else spread_evenly(found[0], histogram.counts, limits)
-        if found is None or shares is None:
+        setting = self._found(histogram, limits)
+        shares = None if setting is None else spread_evenly(setting[0], histogram.counts, limits)
+        if setting is None or shares is None:
             raise self._infeasible(histogram, limits, guarantee)
-        return Choice(found[0], shares, found[1])
+        return Choice(setting[0], shares, setting[1])
 
     def _found(self, histogram: Histogram, limits: Limits) -> Found | None:
         """This mechanism's own setting; sizes are doubled until there is one where none is said."""
         largest = self._largest(histogram, limits)
-        found = self._setting(histogram.counts, limits, largest) if largest > 0 else None
-        while found is None and self.max_size is None and not self.fakes:
+        setting = self._setting(histogram.counts, limits, largest) if largest > 0 else None
+        while setting is None and self.max_size is None and not self.fakes:
             if largest >= min(LARGEST_TRIED, histogram.rows):
                 break
             largest = min(2 * largest, max(LARGEST_TRIED, largest), histogram.rows)
-            found = self._setting(histogram.counts, limits, largest)
-        return found
+            setting = self._setting(histogram.counts, limits, largest)
+        return setting
 
     def _largest(self, histogram: Histogram, limits: Limits) -> int:
         largest = self.max_size or max(USUAL_LARGEST, limits.needed_size(histogram.counts))
@@ -247,28 +247,28 @@ class OptimalBuckets(BucketMechanism):
         choices = _fillable(settings, counts, limits)
         if not choices:
             return super()._choice(histogram, limits, guarantee)
-        told = [_told(choice, counts, limits) for choice in choices]
-        errors = [round(error_of(each.variances, counts), 12) for each in told]
+        variances = [_told(choice, counts, limits) for choice in choices]
+        errors = [round(error_of(variance.variances, counts), 12) for variance in variances]
         apart = [
-            place
-            for place, error in enumerate(errors)
-            if not len(told[place].confused) and error <= _CLARITY * min(errors)
+            index
+            for index, error in enumerate(errors)
+            if not len(variances[index].confused) and error <= _CLARITY * min(errors)
         ]
         best = min(apart or range(len(choices)), key=lambda n: (errors[n], choices[n].setting))
         return choices[best]
 
     def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Found | None:
-        found = optimal_setting(counts, limits, max_size)
-        return None if found is None else (found.setting, found.bound)
+        optimum = optimal_setting(counts, limits, max_size)
+        return None if optimum is None else (optimum.setting, optimum.bound)
 
 
 def _fillable(settings: list[Setting], counts: IntArray, limits: Limits) -> list[Choice]:
-    found = []
+    fillable = []
     for setting in dict.fromkeys(settings):
         shares = spread_evenly(setting, counts, limits)
         if shares is not None:
-            found.append(Choice(setting, shares))
-    return found
+            fillable.append(Choice(setting, shares))
+    return fillable
 
 
 def _told(choice: Choice, counts: IntArray, limits: Limits) -> CountVariances:
@@ -287,8 +287,8 @@ class MultiSizeBuckets(BucketMechanism):
     standing: ClassVar[Standing] = "on request"
 
     def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Found | None:
-        found = recursive_multi_size(counts, limits, max_size)
-        return None if found is None else (found[0], None)
+        settings = recursive_multi_size(counts, limits, max_size)
+        return None if settings is None else (settings[0], None)
 
 
 @dataclass(frozen=True)
@@ -300,8 +300,8 @@ class TwoSizeBuckets(BucketMechanism):
     standing: ClassVar[Standing] = "on request"
 
     def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Found | None:
-        found = best_two_size(counts, limits, max_size)
-        return None if found is None else (found, None)
+        setting = best_two_size(counts, limits, max_size)
+        return None if setting is None else (setting, None)
 
 
 @dataclass(frozen=True)

@@ -58,8 +58,8 @@ def balanced(codes: IntArray, right: IntArray, number: int, draws: Draws) -> Bal
     if layer is None or (len(codes) - number * int(sums.min(axis=0).sum())) * MOST > len(codes):
         return None
     group_of = np.empty(values, np.int64)
-    for place, group in enumerate(groups):
-        group_of[group] = place
+    for index, group in enumerate(groups):
+        group_of[group] = index
     order = draws.order("aside", len(codes))
     inside = _rank(codes[order]) < layer.counts.sum(axis=0)[codes[order]]
     rest, order = order[~inside], order[inside]
@@ -67,9 +67,9 @@ def balanced(codes: IntArray, right: IntArray, number: int, draws: Draws) -> Bal
     kept = np.bincount(cell, minlength=2 * number).reshape(-1, 2).min(axis=0)
     stays = _rank(cell) < kept[right[order]]
     aside = order[~stays]
-    held = np.bincount(codes[aside], minlength=values)
+    held_counts = np.bincount(codes[aside], minlength=values)
     table = np.zeros((number, values), np.int64)
-    table[group_of, np.arange(values)] = held
+    table[group_of, np.arange(values)] = held_counts
     sides = tuple(order[stays & (right[order] == side)] for side in (0, 1))
     return Balanced((sides[0], sides[1]), aside, Buckets(table), rest)
 

@@ -59,8 +59,8 @@ def _distances(axes: Sequence[Axis], scale: Scale, order: IntArray, some: IntArr
 def _reach(nearest: Floats, ceilings: Sequence[Fraction]) -> float:
     """How far one has to go until the values met have ceilings of 1 together."""
     met = Fraction(0)
-    for place in np.argsort(nearest, kind="stable").tolist():
-        met += ceilings[place]
+    for nearest_index in np.argsort(nearest, kind="stable").tolist():
+        met += ceilings[nearest_index]
         if met >= 1:
-            return float(nearest[place])
+            return float(nearest[nearest_index])
     return float(nearest.max())

@@ -80,12 +80,12 @@ def straight_layers(counts: IntArray, number: int) -> Layers:
     cuts = sorted({0, rows, *(end % rows for end in ends)})
     layers = []
     for first, last in pairwise(cuts):
-        held = [
+        codes = [
             code
             for code, start, end in zip(order, starts, ends, strict=True)
             if start + (first - start) % rows < end  # the first record that row `first` could get
         ]
-        table = np.zeros((len(held), len(counts)), np.int64)
-        table[np.arange(len(held)), held] = last - first
+        table = np.zeros((len(codes), len(counts)), np.int64)
+        table[np.arange(len(codes)), codes] = last - first
         layers.append(Buckets(table))
     return tuple(layers)

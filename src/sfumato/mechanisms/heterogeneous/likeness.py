@@ -182,17 +182,17 @@ def frequent_split_fill(counts: IntArray, size: int, ceilings: Ceilings) -> Laye
             table[bucket, code] += piece
             room[bucket] -= piece
     gaps = [bucket for bucket in np.argsort(room, kind="stable").tolist() if room[bucket]]
-    place = 0
+    bucket_index = 0
     crowded = set(tight)
     for code in (code for code in order if code not in crowded):
         need = int(left[code])
         while need:
-            bucket = gaps[place]
+            bucket = gaps[bucket_index]
             placed = min(need, int(room[bucket]))
             table[bucket, code] += placed
             room[bucket] -= placed
             need -= placed
-            place += int(room[bucket] == 0)
+            bucket_index += int(room[bucket] == 0)
     return _layered(table, over, ceilings)
 
 
@@ -230,14 +230,14 @@ def _layered(table: IntArray, over: IntArray, ceilings: Ceilings) -> Layers | No
         size = int(until[0, -1])
         second = np.diff(until * rest // size, axis=1, prepend=0)
         layers = Buckets(table - second), Buckets(np.vstack([second, over]))
-    kept = all((each.spread <= _allowed(ceilings, each.number)).all() for each in layers)
+    kept = all((layer.spread <= _allowed(ceilings, layer.number)).all() for layer in layers)
     return layers if kept else None
 
 
 def _allowed(ceilings: Ceilings, number: int) -> IntArray:
     """In how many of `number` buckets each value may lie."""
-    found = [ceiling.numerator * number // ceiling.denominator for ceiling in ceilings]
-    return np.array(found, np.int64)
+    allowed = [ceiling.numerator * number // ceiling.denominator for ceiling in ceilings]
+    return np.array(allowed, np.int64)
 
 
 @lru_cache(maxsize=4)

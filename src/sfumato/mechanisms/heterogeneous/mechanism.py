@@ -52,16 +52,16 @@ class HeterogeneousPlan(TablePlan):
         self, axes: Sequence[Axis], codes: IntArray, draws: Draws, progress: Stage
     ) -> Generalized:
         pieces: list[tuple[IntArray, int | None]] = []
-        for place, region in enumerate(self.regions(axes, codes, draws)):
+        for index, region in enumerate(self.regions(axes, codes, draws)):
             self._hold(region, codes)
-            own = draws.child(f"region {place}")
-            for number, dealt in enumerate(deal(region.layers, codes[region.records], own)):
+            stream = draws.child(f"region {index}")
+            for number, dealt in enumerate(deal(region.layers, codes[region.records], stream)):
                 records = region.records[dealt]
                 most = self.rows_at_once(records.shape[1], len(codes))
                 blocks = [records] if most is None else split(records, axes, PARTS * most)
                 for turn, block in enumerate(blocks):
                     # no bucket has a place of its own in the order of matching: nothing tells which
-                    order = own.order(f"layer {number}.{turn}", len(block))
+                    order = stream.order(f"layer {number}.{turn}", len(block))
                     pieces.append((block[order], most))
         members = _matched(self.matching(axes), pieces, progress)
         matches = [rows.reshape(-1, rows.shape[2]) for rows in members]
@@ -117,8 +117,8 @@ def _matched(
     found = []
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as workers:
         # a few people are matched before a thread has started
-        each = workers.map if whole >= _WORTH_THREADS else map
-        for members in each(lambda piece: matching.members(*piece), pieces):
+        apply = workers.map if whole >= _WORTH_THREADS else map
+        for members in apply(lambda piece: matching.members(*piece), pieces):
             found.append(members)
             done += members.shape[0] * members.shape[1]
             progress("matching", done, whole)

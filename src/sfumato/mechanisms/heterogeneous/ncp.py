@@ -96,8 +96,8 @@ class NumericAxis(Axis):
         return axis, local.reshape(codes.shape)
 
     def single(self, codes: IntArray) -> Cover:
-        place = self.positions[codes].astype(np.int32)
-        return np.stack([place, place], axis=-1)
+        position = self.positions[codes].astype(np.int32)
+        return np.stack([position, position], axis=-1)
 
     def join(self, one: Cover, other: Cover) -> Cover:
         low = np.minimum(one[..., 0], other[..., 0])
@@ -109,9 +109,9 @@ class NumericAxis(Axis):
         return np.minimum(np.searchsorted(self.positions, middle), len(self.positions) - 1)
 
     def growth(self, cover: Cover, codes: IntArray) -> npt.NDArray[Any]:
-        place = self.positions[codes].astype(np.int32)[:, :, None]
+        position = self.positions[codes].astype(np.int32)[:, :, None]
         below, above = cover[:, None, :, 0], cover[:, None, :, 1]
-        grown = np.maximum(below - place, place - above)
+        grown = np.maximum(below - position, position - above)
         return np.maximum(grown, 0, out=grown)
 
     def size(self, cover: Cover) -> IntArray:
@@ -154,11 +154,11 @@ class SetAxis(Axis):
 
     def growth(self, cover: Cover, codes: IntArray) -> npt.NDArray[Any]:
         if cover.shape[-1] == 1:
-            held = np.swapaxes(cover, 1, 2)
+            words = np.swapaxes(cover, 1, 2)
         else:
-            held = np.take_along_axis(np.swapaxes(cover, 1, 2), codes[:, :, None] // 64, axis=1)
+            words = np.take_along_axis(np.swapaxes(cover, 1, 2), codes[:, :, None] // 64, axis=1)
         bit = (codes % 64).astype(self._word)[:, :, None]
-        return np.asarray(((held >> bit) & self._word(1)) ^ self._word(1))
+        return np.asarray(((words >> bit) & self._word(1)) ^ self._word(1))
 
     def size(self, cover: Cover) -> IntArray:
         return np.asarray(np.bitwise_count(cover).sum(axis=-1, dtype=np.int64) - 1)

@@ -34,7 +34,7 @@ class JoinedColumns:
         both = self.looks * len(other.codes[0]) + other.looks
         used, looks = np.unique(both, return_inverse=True)
         one, two = np.divmod(used, len(other.codes[0]))
-        codes = (*(each[one] for each in self.codes), *(each[two] for each in other.codes))
+        codes = (*(code[one] for code in self.codes), *(code[two] for code in other.codes))
         return JoinedColumns((*self.columns, *other.columns), looks.reshape(both.shape), codes)
 
 
@@ -45,16 +45,16 @@ def together(codes: Sequence[IntArray], units: Sequence[int], size: int) -> list
     >>> [each.columns for each in together([sex, race, sex], [1, 0, 3], 4)]
     [(0, 2)]
     """
-    single = [JoinedColumns.of(place, own) for place, own in enumerate(codes) if units[place]]
-    found: list[JoinedColumns] = []
-    for each in sorted(single, key=lambda own: len(own.codes[0])):
-        if found:
-            both = found[-1].joined(each)
+    single = [JoinedColumns.of(index, code) for index, code in enumerate(codes) if units[index]]
+    joined: list[JoinedColumns] = []
+    for columns in sorted(single, key=lambda own: len(own.codes[0])):
+        if joined:
+            both = joined[-1].joined(columns)
             if len(both.codes[0]) * FEWER <= size:
-                found[-1] = both
+                joined[-1] = both
                 continue
-        found.append(each)
-    return found
+        joined.append(columns)
+    return joined
 
 
 def growth(

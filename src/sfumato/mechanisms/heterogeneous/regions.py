@@ -67,13 +67,13 @@ def regions(
 ) -> list[Region]:
     """Cut the table as long as both halves allow the promise. O(N log N) for each column."""
     cutting = _Cutting(axes, codes, values, promise)
-    waiting, found = [(draws.order("region start", len(codes)), "0")], list[Region]()
+    waiting, finished = [(draws.order("region start", len(codes)), "0")], list[Region]()
     while waiting:
         records, name = waiting.pop()
         parts, done = cutting.parts(records, draws.child(f"region {name}"))
-        found += done
-        waiting += [(part, f"{name}.{place}") for place, part in enumerate(parts)]
-    return found
+        finished += done
+        waiting += [(part, f"{name}.{index}") for index, part in enumerate(parts)]
+    return finished
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,18 +91,18 @@ class _Cutting:
         counts = [self._counts(side) for side in sides]
         (room,) = draws.below("room", Positions(0, 1), 1 << 20)
         use = 1 - Fraction(int(room), ROOM << 20)
-        if all(self.promise.allowed(each, use) for each in counts):
+        if all(self.promise.allowed(count, use) for count in counts):
             apart = self.promise.apart(counts[0] + counts[1], counts)
             return (list(sides), []) if apart else ([], [self._region(records)])
         both = np.concatenate(sides)
         right = np.repeat([0, 1], [len(side) for side in sides])
-        found = self.promise.balanced(self.codes[both], right, draws)
-        if found is None:
+        balanced = self.promise.balanced(self.codes[both], right, draws)
+        if balanced is None:
             return [], [self._region(records)]
-        done = [self._region(both[found.rest])] if len(found.rest) else []
-        if len(found.aside):
-            done.append(Region(both[found.aside], (self._wide(found.buckets),)))
-        return [both[side] for side in found.halves], done
+        done = [self._region(both[balanced.rest])] if len(balanced.rest) else []
+        if len(balanced.aside):
+            done.append(Region(both[balanced.aside], (self._wide(balanced.buckets),)))
+        return [both[side] for side in balanced.halves], done
 
     def _counts(self, records: IntArray) -> IntArray:
         return np.bincount(self.codes[records], minlength=self.values)

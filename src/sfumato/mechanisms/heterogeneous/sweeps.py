@@ -88,9 +88,9 @@ class Matching:
         whole = np.tile(np.arange(size), (len(records), 1))
         if most is None or size <= most:
             return [whole]
-        place = dict(zip(records.ravel().tolist(), whole.ravel().tolist(), strict=True))
+        part_of = dict(zip(records.ravel().tolist(), whole.ravel().tolist(), strict=True))
         return [
-            np.array([[place[record] for record in bucket] for bucket in part.tolist()], np.int64)
+            np.array([[part_of[record] for record in bucket] for bucket in part.tolist()], np.int64)
             for part in split(records, self.axes, most)
         ]
 
@@ -107,9 +107,9 @@ def shifted(blocks: Sequence[IntArray], draws: Draws) -> IntArray:
     [0, 1, 2, 3]
     """
     shown = []
-    for place, members in enumerate(blocks):
+    for index, members in enumerate(blocks):
         number = len(members)
-        (shift,) = draws.below("shift", Positions(place, 1), number)
+        (shift,) = draws.below("shift", Positions(index, 1), number)
         classes = np.arange(number)
         shown.append(members[classes, :, (classes + shift) % number].ravel())
     return np.concatenate(shown)
@@ -147,9 +147,9 @@ class _Rows:
         covers = self._single(self.classes, part)
         for step in range(1, self.number):
             buckets = (self.classes + step) % self.number
-            found = self._matched(covers, buckets, part[buckets])
-            self.places[every, part, buckets[:, None]] = found
-            covers = self._join(covers, self._single(buckets, found))
+            matched = self._matched(covers, buckets, part[buckets])
+            self.places[every, part, buckets[:, None]] = matched
+            covers = self._join(covers, self._single(buckets, matched))
 
     # -- sweeps ------------------------------------------------------------------------------
 
@@ -216,12 +216,12 @@ class _Rows:
             part = slice(start, start + step)
             cost = self._pairs([cover[part] for cover in covers], buckets[part], places[part])
             now = cost[:, order, order].sum(axis=1) if better else None
-            for number, own in enumerate(cost):
+            for number, costs in enumerate(cost):
                 if now is not None and now[number] == 0:
                     matched[start + number] = places[start + number]
                     continue
-                found = self.matcher(own)
-                if now is not None and own[found, order].sum() >= now[number]:
+                found = self.matcher(costs)
+                if now is not None and costs[found, order].sum() >= now[number]:
                     found = order  # greedy matchers may do worse
                 matched[start + number] = places[start + number][found]
         return matched

@@ -119,5 +119,5 @@ def neighbours_first(groups: IntArray) -> list[int]:
     from scipy.sparse.csgraph import reverse_cuthill_mckee
 
     holds = csr_array((groups > 0).astype(np.int32))
-    found = reverse_cuthill_mckee(csr_array(holds @ holds.T), symmetric_mode=True)
-    return [int(group) for group in found]
+    order = reverse_cuthill_mckee(csr_array(holds @ holds.T), symmetric_mode=True)
+    return [int(group) for group in order]

@@ -55,9 +55,9 @@ def padded(rows: Sequence[npt.NDArray[Any]]) -> FloatArray:
     [[1.0, 2.0], [3.0, -1.0]]
     """
     lengths = np.array([len(row) for row in rows])
-    found = np.full((len(rows), lengths.max(initial=0)), -1.0)
-    found[np.arange(found.shape[1]) < lengths[:, None]] = np.concatenate(rows)
-    return found
+    rectangle = np.full((len(rows), lengths.max(initial=0)), -1.0)
+    rectangle[np.arange(rectangle.shape[1]) < lengths[:, None]] = np.concatenate(rows)
+    return rectangle
 
 
 def posterior_odds_of_parts(q: FloatArray, retentions: FloatArray, symbols: int) -> FloatArray:

@@ -126,9 +126,9 @@ class _Pairs:
         here = slice(int(self.start[first]), None)
         new = self.group[here][self.before[here] < first]
         values = np.cumsum(np.bincount(new - first, minlength=len(self.start) - first))
-        held = self.running[here] - self.left_behind[self.value[here]]
-        held = np.where(self.covered[here], held, 0)
-        largest = np.maximum.reduceat(held, self.start[first:] - self.start[first])
+        protected_counts = self.running[here] - self.left_behind[self.value[here]]
+        protected_counts = np.where(self.covered[here], protected_counts, 0)
+        largest = np.maximum.reduceat(protected_counts, self.start[first:] - self.start[first])
         return values, np.maximum.accumulate(largest)
 
     def leave(self, first: int) -> None:

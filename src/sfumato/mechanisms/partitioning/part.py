@@ -41,12 +41,14 @@ class CutCounts:
     def best_operators(self, inside: str) -> list[tuple[Uniform | FineGrain, Limits]]:
         """The operator of each part, and by how much the odds of each value may rise."""
         gammas, owns = self._gammas, self._owns
-        found: list[tuple[Uniform | FineGrain, Limits]] = []
+        operators: list[tuple[Uniform | FineGrain, Limits]] = []
         for number, uniform in enumerate(self._uniform):
-            same: Limits = [gammas[number] if known else None for known in self.protected[number]]
-            found.append((uniform, same if self.symbols is None else owns[number]))
+            same: Limits = [
+                gammas[number] if is_protected else None for is_protected in self.protected[number]
+            ]
+            operators.append((uniform, same if self.symbols is None else owns[number]))
         if inside == "uniform":
-            return found
+            return operators
         floats = [counts.astype(np.float64) for counts in self.counts]
         tried = [
             number
@@ -55,24 +57,32 @@ class CutCounts:
         ]
         for number, fine in self._most_fine(tried, owns, floats).items():
             own = floats[number]
-            if fine.variances(own).sum() < found[number][0].variances(own).sum():
-                found[number] = fine, owns[number]
-        return found
+            if fine.variances(own).sum() < operators[number][0].variances(own).sum():
+                operators[number] = fine, owns[number]
+        return operators
 
     @cached_property
     def _gammas(self) -> list[Fraction]:
         """By part: how much the odds of its commonest covered value may rise."""
         every = zip(self.counts, self.protected, strict=True)
-        return [part_gamma(int(own[held].max()), int(own.sum()), self.rho2) for own, held in every]
+        return [
+            part_gamma(int(share[is_protected].max()), int(share.sum()), self.rho2)
+            for share, is_protected in every
+        ]
 
     @cached_property
     def _owns(self) -> list[Limits]:
         """By part: how much those of every value may, None where it is not covered."""
-        found: list[Limits] = []
-        for own, held in zip(self.counts, self.protected, strict=True):
-            size, pairs = int(own.sum()), zip(own.tolist(), held.tolist(), strict=True)
-            found.append([part_gamma(c, size, self.rho2) if known else None for c, known in pairs])
-        return found
+        owns: list[Limits] = []
+        for count, protected in zip(self.counts, self.protected, strict=True):
+            size, pairs = int(count.sum()), zip(count.tolist(), protected.tolist(), strict=True)
+            owns.append(
+                [
+                    part_gamma(c, size, self.rho2) if is_protected else None
+                    for c, is_protected in pairs
+                ]
+            )
+        return owns
 
     @cached_property
     def _uniform(self) -> list[Uniform]:
@@ -90,21 +100,21 @@ class CutCounts:
             limit = low[which, None] + (high - low)[which, None] * (steps / UNIFORM_STEPS)
             kept = (limit - 1) / (np.array(values)[which, None] - 1 + limit)
             number = np.repeat(which, steps.shape[1])
-            rows = [np.full(values[each], p) for each, p in zip(number, kept.flat, strict=True)]
+            rows = [np.full(values[part], p) for part, p in zip(number, kept.flat, strict=True)]
             return self._keep(number, rows).reshape(steps.shape)
 
         steps = last_steps(len(values), UNIFORM_STEPS, _AT_ONCE, keep)
-        made, going = dict[int, Uniform](), np.arange(len(values))
+        operators, going = dict[int, Uniform](), np.arange(len(values))
         while len(going):
             assert (steps[going] >= 0).all(), "what the others show raises odds by γ at most"
             for part in going.tolist():
                 at = Fraction(int(steps[part]), UNIFORM_STEPS)
                 limit = roots[part] + (gammas[part] - roots[part]) * at
-                made[part] = Uniform.for_amplification(values[part], limit)
-            held = self._keep(going, [made[part].retentions for part in going.tolist()])
-            going = going[~held]
+                operators[part] = Uniform.for_amplification(values[part], limit)
+            keeps = self._keep(going, [operators[part].retentions for part in going.tolist()])
+            going = going[~keeps]
             steps[going] -= 1
-        return [made[part] for part in range(len(values))]
+        return [operators[part] for part in range(len(values))]
 
     def _most_fine(
         self, tried: Sequence[int], owns: Sequence[Limits], floats: Sequence[FloatArray]
@@ -113,7 +123,7 @@ class CutCounts:
         if self.symbols is None:
             return {part: best_for_counts(owns[part], floats[part]) for part in tried}
         roots = {part: [gamma and _always(gamma) for gamma in owns[part]] for part in tried}
-        made = dict[tuple[int, int], FineGrain]()
+        operators = dict[tuple[int, int], FineGrain]()
 
         def keep(which: IntArray, steps: IntArray) -> BoolArray:
             number, rows = np.array(tried)[which], []
@@ -123,20 +133,22 @@ class CutCounts:
                     gamma and root and root + (gamma - root) * at
                     for gamma, root in zip(owns[part], roots[part], strict=True)
                 ]
-                made[part, step] = best_for_counts(limits, floats[part])
-                rows.append(made[part, step].retentions)
+                operators[part, step] = best_for_counts(limits, floats[part])
+                rows.append(operators[part, step].retentions)
             return self._keep(number, rows)[:, None]
 
         steps = last_steps(len(tried), FINE_STEPS, 1, keep).tolist()
         return {
-            part: made[part, step] for part, step in zip(tried, steps, strict=True) if step >= 0
+            part: operators[part, step]
+            for part, step in zip(tried, steps, strict=True)
+            if step >= 0
         }
 
     def _keep(self, number: IntArray, retentions: Sequence[FloatArray]) -> BoolArray:
         """Which of these operators keep the ceiling, each in the part of that number."""
         assert self.symbols is not None
-        allowed, held = float(self.rho2 / (1 - self.rho2)), []
-        widest = max((len(each) for each in retentions), default=1)
+        allowed, keeps = float(self.rho2 / (1 - self.rho2)), []
+        widest = max((len(retention) for retention in retentions), default=1)
         step = max(_CELLS // widest, 1)
         for first in range(0, len(retentions), step):
             parts = number[first : first + step].tolist()
@@ -145,8 +157,8 @@ class CutCounts:
                 counts, padded(retentions[first : first + step]), self.symbols
             )
             covered = padded([self.protected[part] for part in parts]) > 0
-            held.append(((odds * ROUNDING <= allowed) | ~covered).all(axis=1))
-        return np.concatenate(held) if held else np.zeros(0, np.bool_)
+            keeps.append(((odds * ROUNDING <= allowed) | ~covered).all(axis=1))
+        return np.concatenate(keeps) if keeps else np.zeros(0, np.bool_)
 
 
 def _worth_trying(gamma: Fraction, own: Limits, floats: FloatArray) -> bool:
@@ -173,8 +185,8 @@ def last_steps(
         part = np.arange(1, at_once + 1) / (at_once + 1)
         tried = np.clip((from_ + (to - from_) * part).astype(np.int64), from_ + 1, to - 1)
         edges = np.concatenate([from_, tried, to], axis=1)
-        held = keep(open_, tried)
-        first = np.where(held.all(axis=1), at_once, np.argmin(held, axis=1))[:, None]
+        keeps = keep(open_, tried)
+        first = np.where(keeps.all(axis=1), at_once, np.argmin(keeps, axis=1))[:, None]
         low[open_] = np.take_along_axis(edges, first, axis=1)[:, 0]
         high[open_] = np.take_along_axis(edges, first + 1, axis=1)[:, 0]
     return low

@@ -41,14 +41,17 @@ def describe_sampling(plan: SampledPlan) -> tuple[list[PlanTable], list[str]]:
 
 def exposure_table(plan: SampledPlan) -> PlanTable:
     """v_g and v_r under plain uniform perturbation, around the promised λ and δ."""
-    own = plan.setting
-    settings = [replace(own, error=error) for error in sorted({*USUAL, own.error})]
+    setting = plan.setting
+    settings = [replace(setting, error=error) for error in sorted({*USUAL, setting.error})]
     settings += [
-        replace(own, chance=chance)
-        for chance in sorted({*USUAL, own.chance})
-        if chance != own.chance
+        replace(setting, chance=chance)
+        for chance in sorted({*USUAL, setting.chance})
+        if chance != setting.chance
     ]
-    rows = [(float(each.error), float(each.chance), *plan.exposed(each)) for each in settings]
+    rows = [
+        (float(setting.error), float(setting.chance), *plan.exposed(setting))
+        for setting in settings
+    ]
     return PlanTable(
         "Exposed",
         "shares of personal groups and of people exposed by uniform perturbation alone",

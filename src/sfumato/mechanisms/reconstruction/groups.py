@@ -45,10 +45,10 @@ class PersonalGroups:
 
     def codes(self, groups: IntArray) -> dict[str, IntArray]:
         """The merged quasi values of these groups, column by column."""
-        rest, found = self.keys[groups], {}
+        rest, by_column = self.keys[groups], {}
         for merge in reversed(self.merges):
-            rest, found[merge.column] = np.divmod(rest, merge.count)
-        return {merge.column: found[merge.column] for merge in self.merges}
+            rest, by_column[merge.column] = np.divmod(rest, merge.count)
+        return {merge.column: by_column[merge.column] for merge in self.merges}
 
     def blocks(self) -> Iterator[slice]:
         """Runs of groups with about a million records each, one group at the least."""
@@ -86,19 +86,19 @@ def personal_groups(
     for column, domain in zip(cells.columns, cells.domains, strict=True):
         stride //= len(domain)
         code = keys // stride % len(domain)
-        own = np.repeat(code, repeats)
-        table = _counted(own, cells.values, cells.counts, len(domain), values)
+        codes = np.repeat(code, repeats)
+        table = _counted(codes, cells.values, cells.counts, len(domain), values)
         merge = merge_values(column, domain, table, linkage, significance)
         merges_found.append(merge)
         merged = merged * merge.count + merge.classes[code]
     if not any(merge.changes for merge in merges_found):
         return PersonalGroups(tuple(merges_found), keys, starts, cells.values, cells.counts)
-    place = np.repeat(merged, repeats) * values + cells.values
-    order = np.argsort(place, kind="stable")
-    place = place[order]
-    cell_starts = _starts(place)
+    cell = np.repeat(merged, repeats) * values + cells.values
+    order = np.argsort(cell, kind="stable")
+    cell = cell[order]
+    cell_starts = _starts(cell)
     counts = np.add.reduceat(cells.counts[order], cell_starts[:-1])
-    merged_keys, sensitive = np.divmod(place[cell_starts[:-1]], values)
+    merged_keys, sensitive = np.divmod(cell[cell_starts[:-1]], values)
     starts = _starts(merged_keys)
     return PersonalGroups(tuple(merges_found), merged_keys[starts[:-1]], starts, sensitive, counts)
 

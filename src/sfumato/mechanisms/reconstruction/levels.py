@@ -98,5 +98,5 @@ def _private(setting: Setting, samples: IntArray, shares: FloatArray) -> BoolArr
     sample = np.repeat(samples, len(shares))
     size = sample * _LARGE
     count = np.minimum(np.rint(np.tile(shares, len(samples)) * size).astype(np.int64), size)
-    found = tails(setting, size, sample, count).both_ways(float(setting.chance))
-    return found.reshape(len(samples), len(shares))
+    chances = tails(setting, size, sample, count).both_ways(float(setting.chance))
+    return chances.reshape(len(samples), len(shares))

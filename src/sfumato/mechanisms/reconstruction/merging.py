@@ -138,15 +138,17 @@ def pair_ratios(table: IntArray, significance: Fraction) -> FloatArray:
     for row in range(n - 1):
         size, both = totals[row + 1 :], totals[row] + totals[row + 1 :]
         # χ² = (n + n')²/(n n') · (Σ_x o²/(o + o') − n²/(n + n')), over the columns of one row only
-        own = counts[row] > 0
-        mixed = (counts[row, own] ** 2 / (counts[row, own] + counts[row + 1 :, own])).sum(axis=1)
+        occurs = counts[row] > 0
+        mixed = (counts[row, occurs] ** 2 / (counts[row, occurs] + counts[row + 1 :, occurs])).sum(
+            axis=1
+        )
         excess = mixed - totals[row] ** 2 / np.maximum(both, 1.0)
         scale = both**2 / np.maximum(totals[row] * size, 1.0)
         columns = (used[row] + used[row + 1 :] - shared[row, row + 1 :]).astype(np.int64)
-        found = np.where(totals[row] * size > 0, scale * excess / critical[columns], 0.0)
-        found[columns < 2] = 0.0
-        ratio[row, row + 1 :] = found
-        ratio[row + 1 :, row] = found
+        ratios = np.where(totals[row] * size > 0, scale * excess / critical[columns], 0.0)
+        ratios[columns < 2] = 0.0
+        ratio[row, row + 1 :] = ratios
+        ratio[row + 1 :, row] = ratios
     return np.asarray(ratio)
 
 
@@ -169,10 +171,10 @@ def _complete(ratio: FloatArray) -> IntArray:
 
 def _in_order(classes: IntArray) -> IntArray:
     """Classes numbered by their first value."""
-    _, first, place = np.unique(classes, return_index=True, return_inverse=True)
+    _, first, inverse = np.unique(classes, return_index=True, return_inverse=True)
     rank = np.empty(len(first), np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
-    return np.asarray(rank[place.reshape(-1)])
+    return np.asarray(rank[inverse.reshape(-1)])
 
 
 def _unmerged(column: str, domain: tuple[Value, ...]) -> Merge:

@@ -137,11 +137,11 @@ class SampledPlan(CellPlan):
         which, values, counts = owner[cells], groups.values[cells], groups.counts[cells]
         size, n = groups.sizes[which].astype(np.float64), samples[which].astype(np.float64)
         nobody = q * (1 - q) * float((groups.sizes[kept] ** 2 / samples[kept]).sum())
-        own = (
+        sampling = (
             published_variance(size, n, counts.astype(np.float64), p, q) - q * (1 - q) * size**2 / n
         )
         mean = np.bincount(values, counts, minlength=m) * p + float(groups.sizes[kept].sum()) * q
-        variance = np.bincount(values, own, minlength=m) + nobody
+        variance = np.bincount(values, sampling, minlength=m) + nobody
         return np.asarray(mean, np.float64), np.asarray(variance, np.float64)
 
     def check(self) -> None:

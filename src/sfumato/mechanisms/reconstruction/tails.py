@@ -83,7 +83,7 @@ def tails(setting: Setting, size: IntArray, sample: IntArray, count: IntArray) -
     >>> round(float(found.above[0]), 4), round(float(found.below[0]), 4)
     (0.0101, 0.0108)
     """
-    first, place = distinct_rows(size, sample, count)
+    first, inverse = distinct_rows(size, sample, count)
     n_all, n, c = size[first], sample[first], count[first]
     # T > N q + p c (1+λ), all over one denominator, in whole numbers
     p, q, error = setting.retention, setting.background, setting.error
@@ -92,10 +92,10 @@ def tails(setting: Setting, size: IntArray, sample: IntArray, count: IntArray) -
     at_least = -_whole_floor(-n_all, -c, q, p)
     at_most = _whole_floor(n_all, c, q, p) + 1
     least = np.concatenate([above, below, at_least, at_most])
-    repeated = [np.tile(each, 4) for each in (n_all, n, c)]
-    found = _reach_at_least(setting, repeated[0], repeated[1], repeated[2], least)
-    found = found.reshape(4, -1)[:, place]
-    return Tails(found[0], 1 - found[1], found[2], 1 - found[3])
+    repeated = [np.tile(array, 4) for array in (n_all, n, c)]
+    reached = _reach_at_least(setting, repeated[0], repeated[1], repeated[2], least)
+    reached = reached.reshape(4, -1)[:, inverse]
+    return Tails(reached[0], 1 - reached[1], reached[2], 1 - reached[3])
 
 
 def exact_limit(share: Fraction, setting: Setting) -> int:
@@ -141,9 +141,11 @@ def _reach_at_least(
     weights = np.stack(
         [(1 - more) * (1 - share), (1 - more) * share, more * (1 - share), more * share]
     )
-    case, place = np.nonzero(weights)
-    sums = _sum_at_least(setting, sample[place], hits[place] + case // 2, enough[place] - case % 2)
-    total = np.bincount(place, weights[case, place] * sums, minlength=len(size))
+    case, position = np.nonzero(weights)
+    sums = _sum_at_least(
+        setting, sample[position], hits[position] + case // 2, enough[position] - case % 2
+    )
+    total = np.bincount(position, weights[case, position] * sums, minlength=len(size))
     return np.asarray(total, np.float64)
 
 
@@ -152,8 +154,8 @@ def _sum_at_least(setting: Setting, n: IntArray, k: IntArray, least: IntArray) -
     if not len(n):
         return np.zeros(0)
     bounded = np.clip(least, 0, n + 1)
-    first, place = distinct_rows(n, k, bounded)
-    return _convolved(setting, n[first], k[first], bounded[first])[place]
+    first, inverse = distinct_rows(n, k, bounded)
+    return _convolved(setting, n[first], k[first], bounded[first])[inverse]
 
 
 def _convolved(setting: Setting, n: IntArray, k: IntArray, least: IntArray) -> FloatArray:
@@ -203,5 +205,5 @@ def distinct_rows(*columns: IntArray) -> tuple[IntArray, IntArray]:
         number = np.empty(room, np.int64)
         number[used] = np.arange(len(used))
         return first[used], number[key]
-    _, first, place = np.unique(key, return_index=True, return_inverse=True)
-    return first, place.reshape(-1)
+    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+    return first, inverse.reshape(-1)

@@ -25,17 +25,17 @@ def distinct_tails(
     setting: Setting, sizes: IntArray, samples: IntArray, counts: IntArray
 ) -> tuple[Tails, IntArray]:
     """The tails of the different cases, and where each case is among them."""
-    first, place = distinct_rows(sizes, samples, counts)
-    return tails(setting, sizes[first], samples[first], counts[first]), place
+    first, inverse = distinct_rows(sizes, samples, counts)
+    return tails(setting, sizes[first], samples[first], counts[first]), inverse
 
 
 def private_cells(
     setting: Setting, sizes: IntArray, samples: IntArray, counts: IntArray, largest: IntArray
 ) -> BoolArray:
     """Whether each (group, value) keeps the promise, given its group's size, sample and maximum."""
-    found, place = distinct_tails(setting, sizes, samples, counts)
+    chances, inverse = distinct_tails(setting, sizes, samples, counts)
     chance = float(setting.chance)
-    both, either = found.both_ways(chance)[place], found.either_way(chance)[place]
+    both, either = chances.both_ways(chance)[inverse], chances.either_way(chance)[inverse]
     return np.where(counts == largest, both, either)
 
 
@@ -55,7 +55,9 @@ def choose_samples(
     shares = groups.largest / groups.sizes
     allowed = np.array([level.sample for level in levels] + [levels[-1].sample], np.int64)
     level = level_of(shares, levels)
-    wanted, more = (np.minimum(groups.sizes, allowed[place]) for place in (level, level + 1))
+    wanted, more = (
+        np.minimum(groups.sizes, allowed[candidate]) for candidate in (level, level + 1)
+    )
     samples = np.zeros(len(groups), np.int64)
     for run in groups.blocks():
         none = np.zeros(run.stop - run.start, np.int64)
@@ -122,12 +124,14 @@ def worst_tail(
         owner, _, counts = groups.block(run)
         cells = samples[run][owner] > 0
         which = owner[cells]
-        found, place = distinct_tails(
+        chances, inverse = distinct_tails(
             setting, sizes[run][which], samples[run][which], counts[cells]
         )
         top = counts[cells] == largest[run][which]
-        smaller = np.minimum(found.above, found.below)[place]
+        smaller = np.minimum(chances.above, chances.below)[inverse]
         np.minimum.at(worst, run.start + which[top], smaller[top])
-        passed = np.where(top, found.both_ways(chance)[place], found.either_way(chance)[place])
+        passed = np.where(
+            top, chances.both_ways(chance)[inverse], chances.either_way(chance)[inverse]
+        )
         kept[run.start + which[~passed]] = False
     return worst, kept

@@ -97,20 +97,20 @@ def cards(
     )
     listed = [family for family in listed if not anybody or family.against == listed[0].against]
     pricing = Pricing(profile, count, counts=counts)
-    found = []
+    chosen_cards = []
     for done, (way, times) in enumerate(WAYS.items()):
         progress("looking for promises", done, len(WAYS))
         wished = min(times * error, 0.95)
         best = _fewest_without([solve(pricing, f, wished) for f in listed], histograms)
         if best is None or best.guarantee is None:
-            found.append(Card(way, wished, count))
+            chosen_cards.append(Card(way, wished, count))
             continue
         columns = tuple(_column(best, best.guarantee, histogram) for histogram in histograms)
         told = dearest(tuple(spared(pricing, best, listed)))
-        found.append(
+        chosen_cards.append(
             Card(way, wished, count, str(best.guarantee), best.error, best.against, columns, told)
         )
-    return tuple(found)
+    return tuple(chosen_cards)
 
 
 def _usual(profile: Profile) -> int:
@@ -132,7 +132,7 @@ def _limit(histograms: Sequence[Histogram], name: str) -> Fraction:
 
 def _fewest_without(options: Sequence[Option], histograms: Sequence[Histogram]) -> Option | None:
     """Of what reaches the error: fewest people without a promise, then least belief."""
-    able = [(each.guarantee, each) for each in options if each.reached and each.guarantee]
+    able = [(option.guarantee, option) for option in options if option.reached and option.guarantee]
     if not able:
         return None
 

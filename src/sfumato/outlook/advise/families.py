@@ -145,9 +145,9 @@ def keeps_ceilings(guarantee: Guarantee, histogram: Histogram, ceilings: Ceiling
     """Whether a promise's own ceilings are as low as the steward's."""
     if not ceilings:
         return True
-    own = guarantee.ceilings(histogram)
+    allowed = guarantee.ceilings(histogram)
     places = {value: code for code, value in enumerate(histogram.values)}
-    return all(own[places[value]] <= limit for value, limit in ceilings.items())
+    return all(allowed[places[value]] <= limit for value, limit in ceilings.items())
 
 
 def average_ceiling(guarantee: Guarantee, histogram: Histogram) -> float:

@@ -109,7 +109,7 @@ class Pricing:
         profile, holdings = self.profile, self.profile.holdings
         histograms = {name: h for name, h in profile.histograms.items() if name != column}
         if holdings is not None:
-            kept = [place for place, view in enumerate(holdings.views) if view.column != column]
+            kept = [index for index, view in enumerate(holdings.views) if view.column != column]
             views = tuple(holdings.views[place] for place in kept)
             holdings = _regrouped(holdings, views, holdings.of[:, kept])
         return self._of(histograms, holdings)
@@ -120,9 +120,9 @@ class Pricing:
         merged, codes = _merged(profile.histograms[column], least)
         histograms = {**profile.histograms, column: merged}
         if holdings is not None:
-            place = list(profile.histograms).index(column)
+            index = list(profile.histograms).index(column)
             of = holdings.of.copy()
-            of[:, place] = codes[of[:, place]]
+            of[:, index] = codes[of[:, index]]
             holdings = _regrouped(holdings, tuple(histograms.values()), of)
         return self._of(histograms, holdings)
 
@@ -134,8 +134,8 @@ class Pricing:
 
 def _regrouped(holdings: Holdings, views: tuple[Histogram, ...], of: IntArray) -> Holdings:
     """Combinations that have become equal, as one."""
-    combinations, place = np.unique(of, axis=0, return_inverse=True)
-    counts = np.bincount(place.reshape(-1), holdings.counts).astype(np.int64)
+    combinations, inverse = np.unique(of, axis=0, return_inverse=True)
+    counts = np.bincount(inverse.reshape(-1), holdings.counts).astype(np.int64)
     return Holdings(views, combinations, counts)
 
 

@@ -46,7 +46,7 @@ def solve(pricing: Pricing, family: Family, target: float) -> Option:
     histograms = pricing.histograms
     ceilings = {h.column: average_ceiling(promise, h) for h in histograms}
     if worst == math.inf:
-        names = " or ".join(dict.fromkeys(each.name for each in family.mechanisms))
+        names = " or ".join(dict.fromkeys(mechanism.name for mechanism in family.mechanisms))
         return Option(family.name, against, refused=f"cannot be kept here by {names}")
     return Option(
         family.name,

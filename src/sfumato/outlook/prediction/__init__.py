@@ -72,7 +72,7 @@ def _(plan: PartitionedPlan, profile: Profile, column: str, *, exact: bool = Tru
 
 @error_law.register
 def _(plan: DecoyPlan, profile: Profile, column: str, *, exact: bool = True) -> ErrorLaw:
-    own = next(each for each in plan.columns if each.column == column)
+    own = next(part for part in plan.columns if part.column == column)
     operator = Decoy(len(own.counts), own.size).observed(own.grouped)
     return DecoyLaw(operator, decoy_groups(own) if exact else None)
 
@@ -96,8 +96,8 @@ def _counts(profile: Profile, column: str) -> FloatArray:
 
 def decoy_groups(column: DecoyGroups) -> BucketOperator:
     """How values meet in the hidden groups of one column: they are buckets nobody sees."""
-    made = column.groups
-    return BucketOperator.of(in_pieces(kinds for _, kinds in made.runs()), len(column.counts))
+    groups = column.groups
+    return BucketOperator.of(in_pieces(kinds for _, kinds in groups.runs()), len(column.counts))
 
 
 def error_by_count(
@@ -138,8 +138,10 @@ def error_by_value(
     errors = law.by_size(asked)
     found: list[tuple[Value, float]] = []
     for code, value in enumerate(histogram.values):
-        own = min(counts[code], float(size))
-        error = errors[np.searchsorted(asked, own), code] / own if own > 0 else float("nan")
+        people = min(counts[code], float(size))
+        error = (
+            errors[np.searchsorted(asked, people), code] / people if people > 0 else float("nan")
+        )
         found.append((value, float(error)))
     return found
 
@@ -154,14 +156,16 @@ def workload_errors(
     errors = np.zeros(len(workload))
     laws: dict[str, ErrorLaw] = {}
     for together in workload.by_conditions().values():
-        for column in {workload.questions[place].column for place in together}:
+        for column in {workload.questions[number].column for number in together}:
             if column not in laws:
                 laws[column] = error_law(plan, profile, column, exact=exact)
-            own = [place for place in together if workload.questions[place].column == column]
-            first = workload.questions[own[0]]
+            of_column = [
+                number for number in together if workload.questions[number].column == column
+            ]
+            first = workload.questions[of_column[0]]
             counts = people.counts_within(first).astype(np.float64)
-            asked = [np.array(people.places_of(workload.questions[place])) for place in own]
-            errors[own] = laws[column].within(first, counts, asked)
+            asked = [np.array(people.places_of(workload.questions[number])) for number in of_column]
+            errors[of_column] = laws[column].within(first, counts, asked)
     return errors
 
 

@@ -77,16 +77,16 @@ class BucketLaw(ErrorLaw):
         """
         values, squares = self._spectrum
         alone = len(squares) == 1
-        held = np.where(self.histogram > 0, self.histogram, np.nan)
-        errors = np.empty((len(sizes), len(held)))
-        for place, size in enumerate(sizes):
-            matching = np.minimum(size * self._rows / held, self._rows)
-            prior = (USUAL_DEVIATION * size**2 + size) / held
+        people = np.where(self.histogram > 0, self.histogram, np.nan)
+        errors = np.empty((len(sizes), len(people)))
+        for index, size in enumerate(sizes):
+            matching = np.minimum(size * self._rows / people, self._rows)
+            prior = (USUAL_DEVIATION * size**2 + size) / people
             noise = matching * (1 - matching / self._rows) / self._rows
             if not alone:
                 prior, noise = prior[:, None], noise[:, None]
             above, below = prior * noise * (1 - values), values * prior + noise * (1 - values)
             part = np.divide(above, below, out=np.zeros_like(above), where=below > 0)
             spread = part if alone else (squares * part).sum(axis=1)
-            errors[place] = expected_absolute(0.0, held * spread)
+            errors[index] = expected_absolute(0.0, people * spread)
         return errors

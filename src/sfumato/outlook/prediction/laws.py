@@ -106,7 +106,7 @@ class DrawnLaw(ErrorLaw):
         some = np.unique(np.append(order[::step], order[-1:]))
         some = some[np.argsort(self.shares[some], kind="stable")]
         rows = self.histogram.sum()
-        for place, size in enumerate(sizes):
+        for index, size in enumerate(sizes):
             relative = np.zeros(len(some))
             for ratio, weight in zip(ratios, weights, strict=True):
                 expected = size / ratio
@@ -121,8 +121,8 @@ class DrawnLaw(ErrorLaw):
                     group = np.zeros(shown.shape, np.int64)
                     shown = np.maximum(cells.moved(Belief.usual(1).shrunk(cells, group).kept), 0.0)
                 relative += weight * np.abs(shown - size).mean(axis=0)
-            errors[place, order] = np.interp(self.shares[order], self.shares[some], relative)
-            errors[place, some] = relative
+            errors[index, order] = np.interp(self.shares[order], self.shares[some], relative)
+            errors[index, some] = relative
         return errors
 
 

@@ -43,15 +43,17 @@ class LocalLaw(ErrorLaw):
     @cached_property
     def _blocks(self) -> IntArray:
         """The block of every cell: cuts lie at the edges of bins."""
-        bins = {each.column: each for each in self._binned.columns}
+        bins = {column.column: column for column in self._binned.columns}
         codes = dict(zip(bins, self._binned.codes, strict=True))
 
         def first(cut: Cut) -> BoolArray:
-            own = bins[cut.column]
+            column_bins = bins[cut.column]
             if cut.below is not None:
-                return np.arange(own.number) <= own.edges.index(float(cut.below))
-            assert own.values is not None
-            return np.array([*(value in cut.values for value in own.values), False], np.bool_)
+                return np.arange(column_bins.number) <= column_bins.edges.index(float(cut.below))
+            assert column_bins.values is not None
+            return np.array(
+                [*(value in cut.values for value in column_bins.values), False], np.bool_
+            )
 
         return self._plan.cuts.walk(len(self._binned.counts), codes, first)
 
@@ -63,8 +65,8 @@ class LocalLaw(ErrorLaw):
                 fits *= shares_of(bins, question.conditions[bins.column])[codes]
         values, blocks = len(self.histogram), self._plan.cuts.blocks
         at = self._blocks * values + self._binned.values
-        found = np.bincount(at, fits, minlength=blocks * values).astype(np.float64)
-        return found.reshape(blocks, values)
+        counts = np.bincount(at, fits, minlength=blocks * values).astype(np.float64)
+        return counts.reshape(blocks, values)
 
     def within(self, question: CountQuestion, counts: FloatArray, asked: Asked) -> FloatArray:
         inside = self._inside(question)
@@ -79,20 +81,20 @@ class LocalLaw(ErrorLaw):
 
     def by_size(self, sizes: FloatArray) -> FloatArray:
         """As if every block let through what usual conditions let of it, on average."""
-        hidden, told = self._law.matrices(self._through)
-        known, vectors = np.linalg.eigh(told)
-        squares, known = (hidden @ vectors) ** 2, np.maximum(known, 0.0)
-        held = np.where(self.histogram > 0, self.histogram, np.nan)
-        errors = np.empty((len(sizes), len(held)))
-        for place, size in enumerate(sizes):
-            share = np.minimum(size / held, 1.0)
+        hidden, seen = self._law.matrices(self._through)
+        eigenvalues, vectors = np.linalg.eigh(seen)
+        squares, eigenvalues = (hidden @ vectors) ** 2, np.maximum(eigenvalues, 0.0)
+        people = np.where(self.histogram > 0, self.histogram, np.nan)
+        errors = np.empty((len(sizes), len(people)))
+        for index, size in enumerate(sizes):
+            share = np.minimum(size / people, 1.0)
             free = share * (1 - share)
             spread = np.divide(
-                USUAL_DEVIATION, (1 - share) ** 2, out=np.zeros_like(held), where=share < 1
+                USUAL_DEVIATION, (1 - share) ** 2, out=np.zeros_like(people), where=share < 1
             )[:, None]
-            left = squares * spread / (1 + spread * free[:, None] * known)
+            left = squares * spread / (1 + spread * free[:, None] * eigenvalues)
             variance = free * np.diag(hidden) + free**2 * left.sum(axis=1)
-            errors[place] = expected_absolute(0.0, variance)
+            errors[index] = expected_absolute(0.0, variance)
         return errors
 
 
@@ -106,8 +108,8 @@ def shares_of(bins: ColumnBins, condition: Condition) -> npt.NDArray[np.float64]
         return np.array([*(condition.holds_json(value) for value in bins.values), 0.0], np.float64)
     if not isinstance(condition, Between):
         pieces = [Between(v, v) for v in condition.values if v is not None]
-        found = sum((shares_of(bins, piece) for piece in pieces), np.zeros(bins.number))
-        return np.asarray(np.minimum(found, 1.0))
+        shares = sum((shares_of(bins, piece) for piece in pieces), np.zeros(bins.number))
+        return np.asarray(np.minimum(shares, 1.0))
     whole = isinstance(condition.low, int) and isinstance(condition.high, int)
     low, high = float(condition.low), float(condition.high) + whole
     edges = np.array(bins.edges)
