@@ -20,7 +20,7 @@ from sfumato.engines.counting import Progress, no_progress
 from sfumato.engines.from_cells import CellStream
 from sfumato.engines.spelling import restored, spell
 from sfumato.engines.spool import Spool
-from sfumato.engines.staging import stage
+from sfumato.engines.staging import LARGE, stage
 from sfumato.engines.stream import Follower, RowStream
 from sfumato.mechanisms import CellPlan, Plan, RecordPlan
 from sfumato.profile import Profile
@@ -115,11 +115,12 @@ class Engine(TableCounts, ABC):
         def shown() -> Iterator[pa.RecordBatch]:
             return (restored(columns, batch) for batch in ordered())
 
+        many = stream.published > LARGE
         sides = plan.side_tables(shown) if isinstance(plan, RecordPlan) else {}
         for piece in sides.get("sensitive", ()):
             listed.add(rows.side(piece))
         if isinstance(plan, RecordPlan) and sides:
-            spell(folder, columns, ordered, listed.__iter__, plan.first_buckets)
+            spell(folder, columns, ordered, listed.__iter__, plan.first_buckets, many=many)
         else:
-            spell(folder, columns, ordered)
+            spell(folder, columns, ordered, many=many)
         return Written(rows.columns(), stream.published)

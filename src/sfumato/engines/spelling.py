@@ -75,23 +75,30 @@ def spell(
     records: Batches,
     lists: Batches | None = None,
     first: Sequence[int] = (0,),
+    *,
+    many: bool = False,
 ) -> None:
     """Write the records, and the lists of buckets where there are some; both come in any order.
 
     `records` and `lists` give batches anew each time, at least one; their columns are among
     `columns`, and lists hold a bucket, codes of sensitive columns, and counts. Blocks begin at the
-    buckets `first`, and buckets keep to their block.
+    buckets `first`, and buckets keep to their block. Of `many` records fewer are sorted at once.
     """
     if lists is not None:
         number = bucket_numbers(records, lists, first)
         records, lists = renumbered(records, number), renumbered(lists, number)
         write_rows(lambda _: folder / LISTS, columns, lists, groups=None)
     (folder / part_name(0)).parent.mkdir()
-    write_rows(lambda part: folder / part_name(part), columns, records, groups=GROUPS)
+    write_rows(lambda part: folder / part_name(part), columns, records, groups=GROUPS, many=many)
 
 
 def write_rows(
-    file: Callable[[int], Path], columns: Sequence[Spelled], rows: Batches, *, groups: int | None
+    file: Callable[[int], Path],
+    columns: Sequence[Spelled],
+    rows: Batches,
+    *,
+    groups: int | None,
+    many: bool = False,
 ) -> None:
     """Sort the rows and write them to files of so many row groups, the next one written while the
     last is restored. No rows make one file without any."""
@@ -99,7 +106,7 @@ def write_rows(
     written: Future[None] | None = None
     with ThreadPoolExecutor(1) as pool:
         try:
-            for number, group in enumerate(_sorted_groups(columns, rows)):
+            for number, group in enumerate(_sorted_groups(columns, rows, many)):
                 if written is not None:
                     written.result()
                 if writer is None or (groups and number % groups == 0):
@@ -121,7 +128,7 @@ def _opened(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
     return pq.ParquetWriter(path, schema, store_schema=False, write_statistics=numbers)
 
 
-def _sorted_groups(columns: Sequence[Spelled], rows: Batches) -> Iterator[pa.Table]:
+def _sorted_groups(columns: Sequence[Spelled], rows: Batches, many: bool) -> Iterator[pa.Table]:
     """Row groups as files hold them. DuckDB sorts the codes, and spills where it must."""
     batches = iter(rows())
     first = next(batches)
@@ -143,7 +150,7 @@ def _sorted_groups(columns: Sequence[Spelled], rows: Batches) -> Iterator[pa.Tab
         batch = pa.RecordBatch.from_arrays(codes, names=names)
         return pa.Table.from_batches([restored(columns, batch)])
 
-    connection = scratch_database(columns=len(names))
+    connection = scratch_database(columns=1 if many else len(names), counting=many)
     connection.register("given", pa.RecordBatchReader.from_batches(schema, given()))
     waiting, held, empty = [schema.empty_table()], 0, True
     try:

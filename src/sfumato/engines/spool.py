@@ -59,5 +59,8 @@ class Spool:
         self._end()
         for file in self._files:
             seen = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            yield from pa.ipc.open_stream(pa.py_buffer(seen))
+            for batch in pa.ipc.open_stream(pa.py_buffer(seen)):
+                yield batch
+                if hasattr(mmap, "MADV_DONTNEED"):  # what was read stays on disk, not in memory
+                    seen.madvise(mmap.MADV_DONTNEED)
         yield from self._waiting

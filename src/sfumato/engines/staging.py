@@ -24,7 +24,7 @@ from sfumato.scratch import scratch_database
 from sfumato.table import Source, Table, reading_errors
 
 MOST_VALUES = 100_000  # a sensitive column with more different values needs bins
-_LARGE = 1 << 20  # rows from which on a database is not kept for its next user
+LARGE = 1 << 20  # rows from which on a database is not kept for its next user
 _BATCH = 1 << 17
 
 Batches = Iterator[pa.RecordBatch]
@@ -67,7 +67,7 @@ class LocalPeople(CodedPeople):
     def sql(self, query: str, *columns: str) -> Batches:
         schema = pa.schema([self._schema.field(name) for name in columns])
         reader = pa.RecordBatchReader.from_batches(schema, iter(self._batches(columns)))
-        connection = scratch_database(counting=self._rows > _LARGE)
+        connection = scratch_database(counting=self._rows > LARGE)
         try:
             connection.register("people", reader)
             with reading_errors(self):
