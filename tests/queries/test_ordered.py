@@ -192,3 +192,10 @@ def test_intervals_are_not_too_wide_where_one_value_holds_many_records(
         low, high = passing(rising, bars, bars, -jump * 10, 1.959964, thresholds)
         held += low <= 9 <= high
     assert abs(held / many - 0.95) < 0.0196 + 0.01 * bool(wiggle), held / many
+
+
+def test_nobody_has_no_least_value_and_no_error(identity: OpenedRelease) -> None:
+    sql = "SELECT MIN(age) AS a, COUNT(DISTINCT age) AS d FROM release WHERE age > 900"
+    beside = sql.replace("SELECT", "SELECT COUNT(*) FILTER (WHERE disease = 'HIV') AS n,")
+    (row,) = identity.sql(beside).rows()
+    assert (row["a"], row["a_stderr"], row["d"]) == (None, None, 0.0)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from sqlglot import exp
 
 from sfumato.errors import QueryError
@@ -116,7 +117,7 @@ def _of_domain(call: Call, question: Question, source: QuestionSource) -> pa.Tab
 
 
 def _exact(keys: pa.Table, values: pa.ChunkedArray | pa.Array) -> pa.Table:
-    nothing = pa.array(np.zeros(len(values)))
+    nothing = pc.if_else(values.is_null(), pa.scalar(None, pa.float64()), 0.0)
     errors = {"a0": values, "a0_stderr": nothing, "a0_low": values, "a0_high": values}
     named_keys = {name: keys.column(name) for name in keys.column_names if name.startswith("k")}
     return pa.table({**named_keys, **errors})

@@ -67,8 +67,8 @@ class Spanned:
                 inside = inside.dictionary_decode()
             values = inside.unique()
             codes = np.asarray(pc.index_in(inside, value_set=values).to_numpy(), np.int64)
-            told = release.marginal_of(column, values)
-            sets = MatchedSets(codes, starts - starts[0], len(values), release.spans, told)
+            marginal = release.marginal_of(column, values)
+            sets = MatchedSets(codes, starts - starts[0], len(values), release.spans, marginal)
             return cls(column.name, release.spans, values, sets, nothing, nothing)
         low, high = (
             np.asarray(stored(release, end).cast(pa.float64(), safe=False).to_numpy(), np.float64)
@@ -78,8 +78,8 @@ class Spanned:
         if whole is None:
             return cls(column.name, release.spans, None, None, low, high)
         first, last = ((end - whole[0]).astype(np.int64) for end in (low, high))
-        told = release.marginals.get(column.name)
-        ranges = MatchedRanges(first, last, len(whole), release.spans, told)
+        marginal = release.marginals.get(column.name)
+        ranges = MatchedRanges(first, last, len(whole), release.spans, marginal)
         return cls(column.name, release.spans, pa.array(whole), ranges, nothing, nothing)
 
     def reading(
