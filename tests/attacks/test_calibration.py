@@ -19,7 +19,7 @@ import sfumato as sf
 from sfumato.attacks import attack, parse_attack
 from sfumato.attacks.people import Domains, People, other_halves
 from sfumato.attacks.protocol import Attack, Knowledge, Outcome, guess_without, judge
-from sfumato.attacks.ranges import RangesView
+from sfumato.attacks.range_views import RangesView
 from sfumato.attacks.views import BucketsView, RecordsView, View, raw_view
 from sfumato.draws import Draws
 from sfumato.operators import Uniform

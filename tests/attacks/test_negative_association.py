@@ -12,7 +12,7 @@ import sfumato as sf
 from sfumato.attacks import parse_attack
 from sfumato.attacks.negative_association import NegativeAssociation, ruled_out_of
 from sfumato.attacks.people import read_people
-from sfumato.attacks.ranges import view_of
+from sfumato.attacks.range_views import view_of
 from sfumato.errors import UsageError
 from sfumato.release import Release
 from sfumato.table import read

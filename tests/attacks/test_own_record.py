@@ -17,7 +17,7 @@ from sfumato.attacks.calibration import calibrated
 from sfumato.attacks.limits import parse_limit
 from sfumato.attacks.people import Domains, People
 from sfumato.attacks.protocol import Knowledge
-from sfumato.attacks.ranges import RangesView
+from sfumato.attacks.range_views import RangesView
 from sfumato.attacks.views import RecordsView
 from sfumato.draws import Draws
 from sfumato.errors import DataError, UsageError

@@ -16,10 +16,10 @@ import sfumato as sf
 from sfumato.cli.app import _whole_program
 from sfumato.datasets import hospital, write_dataset
 from sfumato.draws import Draws
-from sfumato.engines.people import TRIED
+from sfumato.engines.person_rows import TRIED
 from sfumato.engines.ranking import rank_rows
 from sfumato.errors import DataError, UsageError
-from sfumato.guarantees.people import root_below
+from sfumato.guarantees.odds_of_people import root_below
 from sfumato.operators import Uniform
 from sfumato.release import Release
 

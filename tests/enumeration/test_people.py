@@ -18,7 +18,7 @@ import pytest
 
 from sfumato.draws import Draws
 from sfumato.engines.choosing import choose_plan, profile_for
-from sfumato.engines.people import for_people
+from sfumato.engines.person_rows import for_people
 from sfumato.engines.publishing import publish
 from sfumato.errors import InfeasibleGuarantee
 from sfumato.guarantees import OddsGuarantee, parse_guarantee

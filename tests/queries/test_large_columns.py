@@ -18,7 +18,7 @@ from sfumato.operators.inverse import DenseInverse
 from sfumato.operators.joint import JointEstimator
 from sfumato.operators.structured import Composition
 from sfumato.queries import OpenedRelease, ask, open_release
-from sfumato.queries.perturbed import PerturbedSource
+from sfumato.queries.perturbed_source import PerturbedSource
 
 from .conftest import MakeRelease
 

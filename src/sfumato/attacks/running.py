@@ -16,7 +16,7 @@ from sfumato.attacks.intersection import Intersection
 from sfumato.attacks.merged import mechanism_on_merged, merged_table
 from sfumato.attacks.people import People, common_keys, other_halves, read_people
 from sfumato.attacks.protocol import Attack, Knowledge, Outcome, guess_without, judge
-from sfumato.attacks.ranges import view_of
+from sfumato.attacks.range_views import view_of
 from sfumato.attacks.registry import ALL, attacks_for, parse_attack
 from sfumato.attacks.shown import MATCHES, Match, see_shown
 from sfumato.attacks.views import raw_view

@@ -3,7 +3,7 @@
 A view says what a rule can be learned from, which records may be a person's, and what these and a
 rule P(value | quasi) together tell of the person: the value that a record shows, by the operator;
 the list of a bucket, over all ways to assign it; the rows whose ranges hold the person, of which
-everybody has one (`attacks.ranges`).
+everybody has one (`attacks.range_views`).
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from sfumato.engines.engine import Engine, RunOptions
 from sfumato.engines.exposure import exposure_of
 from sfumato.engines.ledger import OpenLedger, PublishedPeople, open_ledger
 from sfumato.engines.local import LocalEngine
-from sfumato.engines.people import for_people
+from sfumato.engines.person_rows import for_people
 from sfumato.engines.publication import (
     Publication,
     make_manifest,

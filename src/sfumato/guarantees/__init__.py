@@ -15,7 +15,7 @@ from sfumato.guarantees.fine_rho import FineRhoPrivacy
 from sfumato.guarantees.joint_ceilings import JointCeilings
 from sfumato.guarantees.l_diversity import LDiversity
 from sfumato.guarantees.odds import OddsGuarantee
-from sfumato.guarantees.people import OddsOfPeople
+from sfumato.guarantees.odds_of_people import OddsOfPeople
 from sfumato.guarantees.reconstruction import ReconstructionPrivacy
 from sfumato.guarantees.rho import RhoPrivacy
 from sfumato.guarantees.signposts import signpost

@@ -31,7 +31,7 @@ class OddsGuarantee(Guarantee):
         """How much each value's odds may be raised; None where nothing is promised."""
 
     def together(self, histograms: Mapping[str, Histogram]) -> Guarantee:
-        from sfumato.guarantees.people import OddsOfPeople
+        from sfumato.guarantees.odds_of_people import OddsOfPeople
 
         return OddsOfPeople(self, histograms, 1, len(histograms))
 

@@ -22,7 +22,7 @@ from sfumato.engines.counting import (
     no_progress,
     take_profile,
 )
-from sfumato.engines.people import for_people, one_row_each
+from sfumato.engines.person_rows import for_people, one_row_each
 from sfumato.engines.publication import steward_notes
 from sfumato.engines.quasi import QuasiColumn, quasi_column
 from sfumato.engines.ranking import RankedRows, rank_rows

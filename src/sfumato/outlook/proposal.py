@@ -17,7 +17,7 @@ import numpy as np
 from sfumato.columns import Value, value_to_json
 from sfumato.draws import Draws
 from sfumato.engines.counting import Progress, no_progress, take_profile
-from sfumato.engines.people import one_row_each
+from sfumato.engines.person_rows import one_row_each
 from sfumato.errors import DataError
 from sfumato.guarantees import DEFAULT_PROMISE, parse_guarantee
 from sfumato.guarantees.meaning import meaning_for_a_person

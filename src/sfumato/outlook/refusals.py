@@ -13,7 +13,7 @@ from typing import Any
 from sfumato.draws import Draws
 from sfumato.engines.choosing import left_out_share, refuse_left_out
 from sfumato.engines.counting import take_profile
-from sfumato.engines.people import one_row_each
+from sfumato.engines.person_rows import one_row_each
 from sfumato.errors import InfeasibleGuarantee, SfumatoError
 from sfumato.guarantees import DEFAULT_PROMISE, Guarantee, parse_guarantee
 from sfumato.profile import Profile

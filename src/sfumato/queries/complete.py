@@ -31,7 +31,7 @@ from sfumato.queries.bucket_table import bucket_table_of
 from sfumato.queries.completion import Lists, Uniform, dealt_values, values_given_symbols
 from sfumato.queries.evaluate import source_of
 from sfumato.queries.model_sample import drawn_sample, listed_sample
-from sfumato.queries.perturbed import PerturbedSource
+from sfumato.queries.perturbed_source import PerturbedSource
 from sfumato.queries.quasi_codes import QuasiCode, codes_of_columns
 from sfumato.queries.rules import Normal, RuleShape, Sample, with_pairs
 from sfumato.queries.session import Session, session_of

@@ -21,7 +21,7 @@ from sfumato.queries.classes import ByValue, LineClasses, different
 from sfumato.queries.duals import variables
 from sfumato.queries.grid import grid
 from sfumato.queries.ordered import add_ordered, check_number
-from sfumato.queries.perturbed import EM, PerturbedSource, check_counts
+from sfumato.queries.perturbed_source import EM, PerturbedSource, check_counts
 from sfumato.queries.question import GROUPING, Question
 from sfumato.queries.question_plan import QuestionPlan
 from sfumato.queries.ranges import GeneralizedSource

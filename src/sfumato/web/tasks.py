@@ -23,7 +23,7 @@ from sfumato.columns import Value, value_to_json
 from sfumato.draws import KEY_BYTES, Draws, fresh_key
 from sfumato.engines.choosing import TableCounts, with_counts
 from sfumato.engines.counting import Progress, take_profile
-from sfumato.engines.people import one_row_each
+from sfumato.engines.person_rows import one_row_each
 from sfumato.engines.publishing import LEFT_OUT, publish
 from sfumato.errors import DataError, InfeasibleGuarantee
 from sfumato.guarantees import parse_guarantee

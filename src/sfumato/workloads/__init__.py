@@ -1,9 +1,9 @@
 """Many count questions at once: made, saved as SQL, and answered by bitmaps in numpy."""
 
 from sfumato.workloads.answers import WorkloadAnswers, answers_of_shares, release_answers
+from sfumato.workloads.coded_table import CodedTable, WorkloadColumn, people_of, true_counts
 from sfumato.workloads.conditions import Between, Condition, OneOf
 from sfumato.workloads.generate import KINDS, SizeClass, generate_workload, size_classes
-from sfumato.workloads.people import CodedTable, WorkloadColumn, people_of, true_counts
 from sfumato.workloads.questions import CountQuestion, Workload, load_workload
 
 __all__ = [

@@ -19,8 +19,8 @@ import numpy as np
 from sfumato.draws import BoolArray, Draws, IntArray, Positions
 from sfumato.errors import DataError, UsageError
 from sfumato.operators.base import FloatArray
+from sfumato.workloads.coded_table import CodedTable, WorkloadColumn
 from sfumato.workloads.conditions import Between, Condition, OneOf
-from sfumato.workloads.people import CodedTable, WorkloadColumn
 from sfumato.workloads.questions import CountQuestion, Workload
 
 KINDS = ("conjunctions", "ranges", "prefixes")

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from sfumato.draws import Draws
 from sfumato.engines.counting import Progress, no_progress, take_profile
-from sfumato.engines.people import one_row_each
+from sfumato.engines.person_rows import one_row_each
 from sfumato.errors import UsageError
 from sfumato.evidence.compare.candidates import Candidate, listed, pair_up, short_names
 from sfumato.evidence.compare.comparison import Comparison, Row

@@ -21,7 +21,7 @@ from sfumato.audits.findings import joined
 from sfumato.columns import in_json
 from sfumato.draws import Draws
 from sfumato.engines.exposure import Exposure, exposure_of
-from sfumato.engines.people import one_row_each
+from sfumato.engines.person_rows import one_row_each
 from sfumato.engines.publishing import publish
 from sfumato.errors import InfeasibleGuarantee, SfumatoError
 from sfumato.evidence.compare.accuracy import EDGES, measure_accuracy

@@ -15,7 +15,7 @@ from typing import Any, overload
 from sfumato.draws import Draws
 from sfumato.engines.choosing import possible_mechanisms
 from sfumato.engines.counting import Progress, no_progress
-from sfumato.engines.people import one_row_each
+from sfumato.engines.person_rows import one_row_each
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.mechanisms import (

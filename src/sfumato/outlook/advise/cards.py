@@ -14,7 +14,7 @@ from typing import Any
 from sfumato.draws import Draws
 from sfumato.engines.choosing import TableCounts
 from sfumato.engines.counting import Progress, no_progress
-from sfumato.engines.people import one_row_each
+from sfumato.engines.person_rows import one_row_each
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee
 from sfumato.guarantees.value_table import label

@@ -36,7 +36,7 @@ from sfumato.outlook.prediction.laws import (
 from sfumato.outlook.prediction.local_law import LocalLaw
 from sfumato.outlook.prediction.sampled_law import SampledLaw
 from sfumato.profile import Histogram, Profile
-from sfumato.workloads.people import CodedTable
+from sfumato.workloads.coded_table import CodedTable
 from sfumato.workloads.questions import Workload
 
 SIZES = (5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000)
