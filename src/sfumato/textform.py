@@ -21,11 +21,12 @@ _ARGUMENT = re.compile(r"""((?:\s*[a-z_][a-z0-9_]*\s*=)?\s*(?:'[^']*'|"[^"]*")\s
 AND = " and "  # between promises
 _KEYWORD = re.compile(r"^\s*([a-z_][a-z0-9_]*)\s*=(?!=)(.*)$", re.DOTALL)
 
-# where a promise begins after another; what stands in quotation marks is passed over
-_QUOTED = r"""'(?:[^']|'')*'|"[^"]*\""""
-_ABOUT = rf"(?:({_QUOTED}|[^:'\"()]+?)\s*:\s*)?(?=[a-z][a-z0-9-]*\s*\()"
-_AND = re.compile(rf"{_QUOTED}|(?<=\))(\s+and\s+)(?={_ABOUT})")
-_PROMISE = re.compile(rf"\s*{_ABOUT}")
+# where a promise begins after another; what stands in quotation marks is passed over. Nothing is
+# tried twice (++): a text may come from a stranger's manifest
+_QUOTED = r"""'(?:[^']|'')*+'|"[^"]*+\""""
+_ABOUT = rf"(?:({_QUOTED}|[^:'\"()]++)\s*+:\s*+)?+(?=[a-z][a-z0-9-]*+\s*+\()"
+_AND = re.compile(rf"{_QUOTED}|(?<=\))(\s++and\s++)(?={_ABOUT})")
+_PROMISE = re.compile(rf"\s*+{_ABOUT}")
 
 
 def rational(value: object, parameter: str, owner: str = "") -> Fraction:
@@ -233,7 +234,7 @@ def members(text: str) -> list[tuple[str, str]]:
     members = []
     for one in (text[start:stop] for start, stop in zip(starts, stops, strict=True)):
         promise_match = _PROMISE.match(one)
-        column = (promise_match and promise_match.group(1)) or ""
+        column = ((promise_match and promise_match.group(1)) or "").strip()
         name = unquoted(column).replace("''", "'") if column else ""
         members.append((name, one[promise_match.end() :] if promise_match else one))
     return members

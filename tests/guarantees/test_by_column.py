@@ -183,3 +183,10 @@ def test_a_job_file_has_a_promise_for_each_column(
         "ill": "beta-likeness(2)",
         "job": "f-privacy(theta=1.5)",
     }
+
+
+@pytest.mark.parametrize("text", ["l-diversity(3) and " + 30_000 * " " + "x", 30_000 * ") and '"])
+def test_a_strangers_text_is_read_in_one_pass(text: str) -> None:
+    """In a manifest that nobody vouches for; with backtracking this took hours."""
+    with pytest.raises(UsageError):
+        parse_guarantee(text)
