@@ -57,5 +57,9 @@ def merged_table(table: Table, release: Release) -> Table:
 
 def mechanism_on_merged(text: str) -> str:
     """The mechanism for a table whose values are merged already."""
-    made = parse_mechanism(text)
-    return str(replace(made, merge="none") if isinstance(made, SamplingPerturbingScaling) else made)
+    mechanism = parse_mechanism(text)
+    return str(
+        replace(mechanism, merge="none")
+        if isinstance(mechanism, SamplingPerturbingScaling)
+        else mechanism
+    )

@@ -61,9 +61,9 @@ class RangesView(View):
             held = np.full((1, 1), 255, np.uint8)
             for rows, column in zip(packed, codes, strict=True):
                 held = held & rows[column[start : start + step]]
-            place, byte = np.nonzero(held)
-            which, bit = np.nonzero(np.unpackbits(held[place, byte][:, None], axis=1))
-            yield place[which] + start, byte[which] * 8 + bit
+            position, byte = np.nonzero(held)
+            which, bit = np.nonzero(np.unpackbits(held[position, byte][:, None], axis=1))
+            yield position[which] + start, byte[which] * 8 + bit
 
     def tables(self, sizes: list[int], *, estimated: bool) -> list[FloatArray]:
         """Every record counts for all values that its range or set holds."""
@@ -104,8 +104,8 @@ class RangesView(View):
         found = np.exp(rule.log_chances(targets.codes))
         for person, row in self.fits(targets.codes):
             chance = found[person, value[row]] * taken[row]
-            those, place = np.unique(person, return_inverse=True)
-            flat = place * rule.values + value[row]
+            those, inverse = np.unique(person, return_inverse=True)
+            flat = inverse * rule.values + value[row]
             total = np.bincount(flat, chance, minlength=len(those) * rule.values)
             chances = total.reshape(-1, rule.values) + 1e-300 * found[those]
             found[those] = chances / chances.sum(axis=1, keepdims=True)
@@ -165,8 +165,8 @@ def _buckets(release: BucketedRelease, people: People) -> BucketsView:
 def _ranges(release: GeneralizedRelease, people: People) -> RangesView:
     records = records_of(release)
     holds = [
-        _holds(release.column(name), records, people.domains, place)
-        for place, name in enumerate(people.domains.names)
+        _holds(release.column(name), records, people.domains, index)
+        for index, name in enumerate(people.domains.names)
     ]
     return RangesView(holds, release.shown_codes(records, people.column), people.values)
 
@@ -177,8 +177,8 @@ def _holds(column: Column, records: pa.Table, domains: Domains, place: int) -> B
     holds = np.zeros((rows, size), np.bool_)
     if column.kind == "numeric":
         low, high = (_numbers(records.column(f"{column.name}_{end}")) for end in ("low", "high"))
-        known = _numbers(values)
-        holds[:, :-1] = (low[:, None] <= known[None, :]) & (known[None, :] <= high[:, None])
+        numbers = _numbers(values)
+        holds[:, :-1] = (low[:, None] <= numbers[None, :]) & (numbers[None, :] <= high[:, None])
         return holds
     lists = records.column(column.name)
     lists = pa.concat_arrays(lists.chunks) if isinstance(lists, pa.ChunkedArray) else lists

@@ -73,11 +73,11 @@ class Alike:
             shown, wanted = common_keys(records, targets)
         else:
             shown, wanted = (np.zeros(count, np.int64) for count in counts)
-        asked, place = np.unique(wanted, return_inverse=True)
+        asked, inverse = np.unique(wanted, return_inverse=True)
         slot = np.full(int(max(shown.max(initial=-1), wanted.max(initial=-1))) + 1, -1, np.int64)
         slot[asked] = np.arange(len(asked))
         found = slot[shown]
-        return cls(found, place, np.bincount(found[found >= 0], minlength=len(asked)))
+        return cls(found, inverse, np.bincount(found[found >= 0], minlength=len(asked)))
 
     @property
     def counts(self) -> IntArray:
@@ -139,8 +139,8 @@ class RecordsView(View):
         if self.operator is None:
             return self.counts / max(len(self.shown), 1)
         complete = self.operator.observed(self.counts)
-        found = np.maximum(complete.estimate(self.counts.astype(np.float64)), 0.0)
-        return np.asarray(found / max(found.sum(), 1e-300))
+        estimate = np.maximum(complete.estimate(self.counts.astype(np.float64)), 0.0)
+        return np.asarray(estimate / max(estimate.sum(), 1e-300))
 
     @property
     def prior(self) -> FloatArray:
@@ -152,9 +152,9 @@ class RecordsView(View):
         if self.operator is None:
             return np.eye(self.values)
         matrix = self.operator.observed(self.counts).matrix()
-        own = self.symbol_prior[:, None] * self.to_values  # a value may be several true symbols
-        own = np.where(own.sum(axis=0) > 0, own, self.to_values)
-        return np.asarray(matrix.T @ (own / np.maximum(own.sum(axis=0), 1e-300)))
+        joint = self.symbol_prior[:, None] * self.to_values  # a value may be several true symbols
+        joint = np.where(joint.sum(axis=0) > 0, joint, self.to_values)
+        return np.asarray(matrix.T @ (joint / np.maximum(joint.sum(axis=0), 1e-300)))
 
     @cached_property
     def posterior(self) -> FloatArray:

@@ -72,11 +72,11 @@ def audit(
         return Verdict(tuple(findings), _tested(opened, "spelling alone"), exposure_of(opened))
     key = table.key if key is None and isinstance(table, Table) else key
     again = None if receipt is None else Receipt.read(receipt)
-    own = raw_table(table, opened) if again is None else declared_again(table, again)
+    declared = raw_table(table, opened) if again is None else declared_again(table, again)
     case = AuditCase(
-        own,
+        declared,
         opened,
-        declared=again is not None or own is table,
+        declared=again is not None or declared is table,
         key=key,
         before=None if previous is None else Before.of(previous, previous_table, key),
         other=other if other is None or isinstance(other, Release) else Release(other),

@@ -46,8 +46,8 @@ def row_tests(case: AuditCase) -> Tests:
     ).to_arrow_table()  # fmt: skip
     chance, taken = (found.column(name).to_numpy() for name in ("chance", "taken"))
     exponents, told = [], []
-    for place, column in enumerate((*sensitive, "rank")):
-        code = found.column(column if column == "rank" else f"__code_{place}").to_numpy()
+    for index, column in enumerate((*sensitive, "rank")):
+        code = found.column(column if column == "rank" else f"__code_{index}").to_numpy()
         number = np.asarray(np.bincount(code, taken), np.float64)
         exponents.append(count_exponents(number, number, partial(_summed, code, chance)))
         of = ["the first row", "a later row"] if column == "rank" else [
@@ -87,9 +87,9 @@ def bucket_tests(case: AuditCase) -> Iterator[Tests]:
             encoded = encoded.dictionary_encode(null_encoding="encode")
         if isinstance(encoded, pa.ChunkedArray):
             encoded = encoded.combine_chunks()
-        place = np.argsort(pc.sort_indices(encoded.dictionary).to_numpy())
-        mark = place[encoded.indices.to_numpy()]
-        mark = mark if len(place) <= PARTS else _near(mark, block)
+        position = np.argsort(pc.sort_indices(encoded.dictionary).to_numpy())
+        mark = position[encoded.indices.to_numpy()]
+        mark = mark if len(position) <= PARTS else _near(mark, block)
         exponents.append(in_common(code.reshape(-1), bucket, mark))
         what = "their place in the table" if name == "__place" else repr(name)
         told.append(f"people who share a bucket have {what} in common")

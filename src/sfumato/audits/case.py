@@ -184,7 +184,7 @@ def raw_table(origin: Any, release: Release) -> Table:
     manifest = release.manifest
     merged = None if manifest.quasi_k is None else QuasiMerge.options(in_json(manifest.quasi_k))
     sensitive = [column for column in release.columns if column.role == "sensitive"]
-    own = sensitive if merged else release.columns  # the columns that the table has as well
+    columns = sensitive if merged else release.columns  # the columns that the table has as well
     quasi = merged["quasi"] if merged else [c.name for c in release.columns if c.role == "quasi"]
     names = [*quasi, *(column.name for column in sensitive)]
     counted = "" if manifest.person is None else manifest.person.counted
@@ -203,7 +203,7 @@ def raw_table(origin: Any, release: Release) -> Table:
     apart = names if rule is None else [*names, rule.column]
     missing: Missing = manifest.missing
     shown = {column.name for column in release.columns}
-    recode = {c.name: c.recode or str(Bins(c.bins or ())) for c in own if c.recode or c.bins}
+    recode = {c.name: c.recode or str(Bins(c.bins or ())) for c in columns if c.recode or c.bins}
     return read(
         source,
         **{
@@ -215,9 +215,9 @@ def raw_table(origin: Any, release: Release) -> Table:
         rows_per_person=None if rule is None else rule.rows,
         count_rows=counted or None,
         drop=[name for name in source.schema.names if name not in apart],
-        numeric=[c.name for c in own if c.kind == "numeric"],
+        numeric=[c.name for c in columns if c.kind == "numeric"],
         categorical=[
-            *(c.name for c in own if c.kind == "categorical"),
+            *(c.name for c in columns if c.kind == "categorical"),
             *(name for name in quasi if merged and name in shown),  # the others became ranges
         ],
         domain={

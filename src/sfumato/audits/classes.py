@@ -37,18 +37,18 @@ class ValueCells:
         [5, 3]
         """
         codes = int(code.max(initial=-1)) + 1
-        keys, place = np.unique(owner * codes + code, return_inverse=True)
-        counts = np.bincount(place.reshape(-1), count, minlength=len(keys)).astype(np.int64)
+        keys, inverse = np.unique(owner * codes + code, return_inverse=True)
+        counts = np.bincount(inverse.reshape(-1), count, minlength=len(keys)).astype(np.int64)
         return cls(*np.divmod(keys, max(codes, 1)), counts)
 
     def look_up(self, owner: IntArray, code: IntArray) -> IntArray:
         """How many records of these classes have these codes."""
         codes = 1 + max(int(self.code.max(initial=-1)), int(code.max(initial=-1)))
         keys, wanted = self.owner * codes + self.code, owner * codes + code
-        place = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+        position = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
         if not len(keys):
             return np.zeros(len(wanted), np.int64)
-        return np.asarray(np.where(keys[place] == wanted, self.count[place], 0))
+        return np.asarray(np.where(keys[position] == wanted, self.count[position], 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,11 +120,11 @@ def _rows(found: pa.Table, hashes: npt.NDArray[np.uint64], case: AuditCase) -> d
     """Rows of classes that the table has; strangers are found by another check."""
     wanted = found.column("h").to_numpy()
     owner = np.minimum(np.searchsorted(hashes, wanted), max(len(hashes) - 1, 0))
-    known = hashes[owner] == wanted if len(hashes) else np.zeros(len(wanted), np.bool_)
+    present = hashes[owner] == wanted if len(hashes) else np.zeros(len(wanted), np.bool_)
     rows = {"owner": owner, "count": found.column("count").to_numpy()}
     for index, column in enumerate(case.table.sensitive):
         rows[column] = found.column(f"__code_{index}").to_numpy()
-    return {name: np.asarray(values[known], np.int64) for name, values in rows.items()}
+    return {name: np.asarray(values[present], np.int64) for name, values in rows.items()}
 
 
 def _quasi_groups(name: str, column: pa.ChunkedArray) -> QuasiGroups:

@@ -103,14 +103,14 @@ def _chances(case: AuditCase, column: str, operator: Operator) -> Chances | None
     inside = [operator_chances(part.operator) for part in operator.parts]
 
     def chances(x: IntArray, y: IntArray) -> FloatArray:
-        found = np.zeros(len(x))
+        chance = np.zeros(len(x))
         for number, within in enumerate(inside):
             first, second = operator.lookup[number, x], operator.lookup[number, y]
             both = (first >= 0) & (second >= 0)
             start = operator.starts[number]
             drawn = within(first[both] - start, second[both] - start)
-            found[both] += share[number, x[both]] * drawn
-        return found
+            chance[both] += share[number, x[both]] * drawn
+        return chance
 
     return chances
 
@@ -157,8 +157,8 @@ def _agreement(
         both = group[pairs.cell] * len(values) + pairs.shown
 
         def name(key: int, of: Callable[[int], str] = quasi.name) -> str:
-            place, code = divmod(key, len(values))
-            return f"{of(place)} with {values[code]}"
+            value, code = divmod(key, len(values))
+            return f"{of(value)} with {values[code]}"
 
         groups.append(Groups(pairs, both, True, name))
     for slope in UP:
@@ -168,14 +168,14 @@ def _agreement(
     for slope in DOWN:
         everybody.add(slope, *pairs.moments(slope), case.withheld_by_plan)
     yield everybody.tests(2)
-    numbers = np.concatenate([np.full(len(each.keys), n) for n, each in enumerate(groups)])
+    numbers = np.concatenate([np.full(len(group.keys), n) for n, group in enumerate(groups)])
     starts = np.searchsorted(numbers, np.arange(len(groups)))
-    tests = [each.tests() for each in groups]
+    tests = [group.tests() for group in groups]
     yield Tests(
-        np.concatenate([each.exponents for each in tests]),
+        np.concatenate([test.exponents for test in tests]),
         lambda test: groups[int(numbers[test])].name(test - int(starts[int(numbers[test])])),
-        np.concatenate([each.people for each in tests if each.people is not None]),
-        np.concatenate([each.truth for each in tests if each.truth is not None]),
+        np.concatenate([test.people for test in tests if test.people is not None]),
+        np.concatenate([test.truth for test in tests if test.truth is not None]),
     )
 
 
@@ -222,9 +222,9 @@ def _fit(case: AuditCase, classes: EquivalenceClasses, column: str) -> Iterator[
     part = (classes.hashes % np.uint64(parts)).astype(np.int64)
     sides = []
     for rows, size in ((classes.true, operator.domain_size), (classes.shown, operator.values)):
-        place = part[rows["owner"]] * size + rows[column]
+        cell = part[rows["owner"]] * size + rows[column]
         seen = rows[column] >= 0
-        counted = np.bincount(place[seen], rows["count"][seen], parts * size)
+        counted = np.bincount(cell[seen], rows["count"][seen], parts * size)
         sides.append(counted.reshape(parts, size).astype(np.float64))
     raw, shown = sides
     withheld = case.withheld_by_plan
@@ -263,8 +263,10 @@ def _moments(
         drawn = (1 - kept) / operator.values
 
         def moments(slope: float) -> FloatArray:
-            others, own = (np.log1p(each * np.expm1(slope)) for each in (drawn, drawn + kept))
-            return np.asarray((raw @ others)[:, None] + raw * (own - others))
+            others, agreeing = (
+                np.log1p(chance * np.expm1(slope)) for chance in (drawn, drawn + kept)
+            )
+            return np.asarray((raw @ others)[:, None] + raw * (agreeing - others))
 
         return moments
     if operator.values > MOST_VALUES:
@@ -299,5 +301,7 @@ def _own_share(column: str, operator: Decoy, raw: FloatArray, shown: FloatArray)
     deviation = float((surplus * (shown - expected)).sum()) / weight
     noise = float((surplus**2 * expected).sum()) / weight**2
     gap = max(abs(deviation) - (1 - 1 / size) / 5, 0.0)
-    told = f"{column!r} shows {1 / size + deviation:.2f} of the records truly, {1 / size:.2f} said"
-    yield Tests(np.array([gap**2 / 2 / max(noise, 1e-300)]), lambda _: told)
+    witness = (
+        f"{column!r} shows {1 / size + deviation:.2f} of the records truly, {1 / size:.2f} said"
+    )
+    yield Tests(np.array([gap**2 / 2 / max(noise, 1e-300)]), lambda _: witness)

@@ -52,14 +52,14 @@ def check_randomness(case: AuditCase) -> Iterator[Finding]:
 @concerns(Release)
 def check_mechanism(case: AuditCase) -> Iterator[Finding]:
     """The mechanism that the manifest names can keep the promise that it names."""
-    mechanism, told = case.mechanism, None
+    mechanism, witness = case.mechanism, None
     if mechanism is None:
         return
     if not mechanism.keeps(case.guarantee):
-        told = f"{mechanism} does not keep {case.guarantee}"
+        witness = f"{mechanism} does not keep {case.guarantee}"
     elif case.rows_per_person > 1 and not mechanism.several_rows:
-        told = f"{mechanism} keeps its promise for one row of a person"
-    yield Finding.plain(catalogue.MECHANISM, told is None, witness=told)
+        witness = f"{mechanism} keeps its promise for one row of a person"
+    yield Finding.plain(catalogue.MECHANISM, witness is None, witness=witness)
 
 
 @concerns(Release)
@@ -75,7 +75,9 @@ def check_rows(case: AuditCase) -> Iterator[Finding]:
     )
     if isinstance(case.release, PerturbedRelease) and case.release.scales is None:
         # whoever chose the rows to leave out could tell who the others are
-        decoys = [each for each in case.release.operators.values() if isinstance(each, Decoy)]
+        decoys = [
+            operator for operator in case.release.operators.values() if isinstance(operator, Decoy)
+        ]
         rows = manifest.rows + case.withheld_by_plan
         most = rows % decoys[0].groups if decoys else 0
         yield Finding.limited(catalogue.WITHHELD, case.withheld_by_plan, Direction.EXACTLY, most)
@@ -100,7 +102,7 @@ def check_domains(case: AuditCase) -> Iterator[Finding]:
 
 def _strange(case: AuditCase, column: Column) -> Iterator[str]:
     """What of a column's domain is neither stated nor observed."""
-    told, name, kept = column.domain, column.name, column.domain
+    domain, name, kept = column.domain, column.name, column.domain
     if column.role == "sensitive":
         histogram = case.profile.histograms[name]
         values = list(zip(histogram.values, histogram.counts.tolist(), strict=True))
@@ -110,7 +112,7 @@ def _strange(case: AuditCase, column: Column) -> Iterator[str]:
                 values.sort(key=lambda pair: (pair[0] is None, () if pair[0] is None else pair[0]))
         kept = Values(tuple(value for value, _ in values))
     elif isinstance(case.release, GeneralizedRelease):
-        kept = case.table.domains.get(name, told) if case.declared else _shown(case, column)
+        kept = case.table.domains.get(name, domain) if case.declared else _shown(case, column)
     elif name in getattr(case.release.plan, "merges", ()):
         return  # the plan of samples is made again
     else:
@@ -118,10 +120,10 @@ def _strange(case: AuditCase, column: Column) -> Iterator[str]:
         seen = seen.cast(again.type)
         again.add(seen.dictionary_encode() if is_coded(again.type) else seen)
         kept = again.column().domain
-    if not isinstance(told, Values) or not isinstance(kept, Values):
-        yield from [] if told == kept else [f"the domain of {name}"]
+    if not isinstance(domain, Values) or not isinstance(kept, Values):
+        yield from [] if domain == kept else [f"the domain of {name}"]
         return
-    listed, known = ([value_to_json(value) for value in each.values] for each in (told, kept))
+    listed, known = ([value_to_json(value) for value in each.values] for each in (domain, kept))
     observed = {*known}
     yield from (f"{value_text(value)} of {name}" for value in listed if value not in observed)
     if [value for value in listed if value in observed] != known:
@@ -166,20 +168,24 @@ def check_facts(case: AuditCase) -> Iterator[Finding]:
         wrong += [] if _cuts_follow(case, plan.blocks) else ["blocks"]
     drawn = isinstance(release, PerturbedRelease) and plan.sampling is None
     if drawn and case.mechanism is not None:
-        told = told_by_release(case.table, release, case.profile, case.guarantee)
-        beyond = tuple(each.column for each in told if each.exceeds and not manifest.joint)
+        combinations = told_by_release(case.table, release, case.profile, case.guarantee)
+        beyond = tuple(
+            combination.column
+            for combination in combinations
+            if combination.exceeds and not manifest.joint
+        )
         wrong += [] if plan.beyond == beyond else ["beyond"]
         try:
             profile = with_counts(case.profile, [case.mechanism], TableCounts(case.table))
             public = case.mechanism.plan(profile, case.guarantee, Draws.from_seed(0)).public()
         except SfumatoError:
             public = {}
-        made = convert(public, PerturbedPart) if "operators" in public else plan
+        part = convert(public, PerturbedPart) if "operators" in public else plan
         if case.rows_of_people_withheld:
             pass  # which rows were drawn decides, and only the receipt tells
-        elif made.operators == plan.operators:
+        elif part.operators == plan.operators:
             facts = ("fitted", "floors", "common", "part_columns")
-            wrong += [name for name in facts if getattr(made, name) != getattr(plan, name)]
+            wrong += [name for name in facts if getattr(part, name) != getattr(plan, name)]
         elif plan.floors or plan.common:
             wrong.append("floors, common")
     yield Finding.none(catalogue.FACTS, len(wrong), listed=tuple(wrong))
@@ -213,6 +219,6 @@ def check_quasi_columns(case: AuditCase) -> Iterator[Finding]:
         """
     ).fetchall()[0])  # fmt: skip
     off = invented + abs(absent - case.release.manifest.suppressed)
-    told = f"{invented:,} published records match no raw record, {absent:,} raw records are "
-    told += "not there"
-    yield Finding.none(catalogue.QUASI_COLUMNS, off, witness=told if off else None)
+    witness = f"{invented:,} published records match no raw record, {absent:,} raw records are "
+    witness += "not there"
+    yield Finding.none(catalogue.QUASI_COLUMNS, off, witness=witness if off else None)

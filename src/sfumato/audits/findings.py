@@ -172,10 +172,10 @@ class Finding:
         return f"{self.result.value:<7} {self.title}{measured}{limit}{where}"
 
     def to_json(self) -> dict[str, Any]:
-        made = {"check": self.check.name, "title": self.title, "holds": self.holds}
+        fields = {"check": self.check.name, "title": self.title, "holds": self.holds}
         names = ("column", "about", "result", "value", "limit", "direction", "witness", "listed")
         texts = {"value_text": self.value_text(), "limit_text": self.limit_text()}
-        return made | {name: as_json(getattr(self, name)) for name in names} | texts
+        return fields | {name: as_json(getattr(self, name)) for name in names} | texts
 
 
 @dataclass(frozen=True, repr=False)
@@ -238,9 +238,9 @@ class Verdict(Shown):
             if len(some) < len(exposed):
                 lines.append(f"  and {len(exposed) - len(some):,} more (--verbose shows them)")
         counted = Counter(finding.result.value for finding in self.findings)
-        each = ", ".join(f"{number:,} {result}" for result, number in sorted(counted.items()))
+        tally = ", ".join(f"{number:,} {result}" for result, number in sorted(counted.items()))
         more = "" if verbose or len(shown) == len(self.findings) else " (--verbose shows them)"
-        return "\n".join([*lines, f"{_number(len(self.findings), 'check')}: {each}{more}."])
+        return "\n".join([*lines, f"{_number(len(self.findings), 'check')}: {tally}{more}."])
 
     def __str__(self) -> str:
         return self.text()

@@ -104,11 +104,11 @@ class Groups:
             people, agreed, spread = pairs.count, pairs.agreed, np.zeros(len(pairs.owner))
             mean = np.asarray(np.bincount(pairs.cell, mean), np.float64)
             most = pairs.count * np.maximum.reduceat(surprise, pairs.starts)
-        keys, place = np.unique(key, return_inverse=True)
-        place = place.reshape(-1)
-        kept = (keys >= 0) & (np.bincount(place, people) > 0)
-        kept &= np.bincount(place, most) >= -np.log(ALARM)
-        self.keys, self._place = keys[kept], np.where(kept, np.cumsum(kept) - 1, -1)[place]
+        keys, inverse = np.unique(key, return_inverse=True)
+        inverse = inverse.reshape(-1)
+        kept = (keys >= 0) & (np.bincount(inverse, people) > 0)
+        kept &= np.bincount(inverse, most) >= -np.log(ALARM)
+        self.keys, self._place = keys[kept], np.where(kept, np.cumsum(kept) - 1, -1)[inverse]
         self.people, self.agreed, self.mean = map(self._sum, (people, agreed, mean))
         self._level = self._sum(truth) - SURE * np.sqrt(self._sum(spread))
         self.exponents, self.truth = np.zeros(len(self.keys)), np.zeros(len(self.keys))

@@ -100,8 +100,8 @@ class _Sets:
 
     def inside(self, rows: IntArray, records: IntArray) -> BoolArray:
         wanted = rows * self.size + self.value[records]
-        place = np.minimum(np.searchsorted(self._pairs, wanted), len(self._pairs) - 1)
-        return np.asarray(self._pairs[place] == wanted)
+        position = np.minimum(np.searchsorted(self._pairs, wanted), len(self._pairs) - 1)
+        return np.asarray(self._pairs[position] == wanted)
 
 
 def _numbers(column: pa.ChunkedArray) -> npt.NDArray[np.float64]:

@@ -55,13 +55,15 @@ def check_previous(case: AuditCase) -> Iterator[Finding]:
     )
     sensitive = [column.name for column in now.sensitive if _has(then.sensitive, column.name)]
     for column in sensitive:
-        told = _difference(then, now, column)
-        yield Finding.plain(catalogue.SAME_OPERATOR, told is None, column=column, witness=told)
-        if told is None:
+        witness = _difference(then, now, column)
+        yield Finding.plain(
+            catalogue.SAME_OPERATOR, witness is None, column=column, witness=witness
+        )
+        if witness is None:
             yield _alike(case, case.before, column)
     if not sensitive:
-        told = "no sensitive column was published before"
-        yield Finding.plain(catalogue.HISTORY, True, witness=told)
+        witness = "no sensitive column was published before"
+        yield Finding.plain(catalogue.HISTORY, True, witness=witness)
 
 
 def _has(columns: Sequence[Any], name: str) -> bool:
@@ -73,11 +75,11 @@ def _difference(then: Release, now: Release, column: str) -> str | None:
     old, new = (release.domain(column).to_pylist() for release in (then, now))
     if old != new:
         sides = (("new:", new, old), ("gone:", old, new))
-        told = [f"{word} {value_text(v)}" for word, values, others in sides
+        changes = [f"{word} {value_text(v)}" for word, values, others in sides
                 for v in [v for v in values if v not in others][:1]]  # fmt: skip
         return (
-            f"the domain is another ({'; '.join(told) or 'another order'}), so everybody was drawn "
-            "again; state the domain, or publish with --previous"
+            f"the domain is another ({'; '.join(changes) or 'another order'}), so everybody was "
+            "drawn again; state the domain, or publish with --previous"
         )
     if then.operators[column] != now.operators[column]:
         return "the operator is another, so everybody was drawn again; publish with --previous"
@@ -87,10 +89,10 @@ def _difference(then: Release, now: Release, column: str) -> str | None:
 def _alike(case: AuditCase, before: Before, column: str) -> Finding:
     """How many people who stayed are shown with another value."""
     quasi = [name for name in case.table.quasi if _has(before.release.quasi, name)]
-    names = ["q", *(f"q{place}" for place in range(len(quasi)))]  # `q`, always 0: never no column
+    names = ["q", *(f"q{index}" for index in range(len(quasi)))]  # `q`, always 0: never no column
     with scratch_database() as database:
         for side, release in (("then", before.release), ("now", case.release)):
-            shown = [f"{quoted(name)} AS q{place}" for place, name in enumerate(quasi)]
+            shown = [f"{quoted(name)} AS q{index}" for index, name in enumerate(quasi)]
             database.execute(
                 f"CREATE TABLE shown_{side} AS SELECT {', '.join(['0 AS q', *shown])}, "
                 f"{quoted(column)} AS s FROM {scan(release.records)}"
@@ -104,7 +106,7 @@ def _alike(case: AuditCase, before: Before, column: str) -> Finding:
         alone, differ = database.execute(
             "SELECT count(*), count(*) FILTER (old IS DISTINCT FROM new) FROM pairs"
         ).fetchall()[0]
-        found = database.sql(
+        changed = database.sql(
             "SELECT * FROM pairs WHERE old IS DISTINCT FROM new ORDER BY ALL LIMIT 1"
         ).to_arrow_table()
     followed, lost = followed + alone, lost + differ
@@ -116,7 +118,7 @@ def _alike(case: AuditCase, before: Before, column: str) -> Finding:
             "followed; give --previous-table and --key",
         )
     witness = f"of {followed:,} people followed" if lost else f"{followed:,} people followed"
-    for row in found.to_pylist():
+    for row in changed.to_pylist():
         who = ", ".join(f"{name} {value_text(row[f'q{k}'])}" for k, name in enumerate(quasi))
         witness += f"; {who or 'somebody'}: {value_text(row['old'])}, then {value_text(row['new'])}"
     if lost and before.table is None:

@@ -28,9 +28,9 @@ class Sampled:
     rows by (group, value, part); `strangers` are in no group of the table."""
 
     def __init__(self, case: AuditCase) -> None:
-        mechanism, told = case.mechanism, case.release.manifest
+        mechanism, manifest = case.mechanism, case.release.manifest
         if not isinstance(mechanism, SamplingPerturbingScaling):
-            raise SfumatoError(f"'{told.mechanism}' does not keep '{case.guarantee}'.")
+            raise SfumatoError(f"'{manifest.mechanism}' does not keep '{case.guarantee}'.")
         profile = with_counts(case.profile, [mechanism], TableCounts(case.table))
         self.case = case
         self.plan: SampledPlan = mechanism.plan(profile, case.guarantee, Draws.from_seed(0))
@@ -44,22 +44,22 @@ class Sampled:
         shown = self.case.connect().sql(
             f"SELECT {chosen}, count(*)::BIGINT AS n FROM published GROUP BY ALL"
         ).to_arrow_table()  # fmt: skip
-        key, known = np.zeros(shown.num_rows, np.int64), np.ones(shown.num_rows, np.bool_)
+        key, grouped = np.zeros(shown.num_rows, np.int64), np.ones(shown.num_rows, np.bool_)
         codes = {}
         for name, values in {**domains, column: plan.histogram.values}.items():
             places = {value_to_json(value): code for code, value in enumerate(values)}
             code = [places.get(value_to_json(v), -1) for v in shown.column(name).to_pylist()]
             codes[name] = np.array(code, np.int64)
-            known &= codes[name] >= 0
+            grouped &= codes[name] >= 0
         for name, values in domains.items():
             key = key * len(values) + codes[name]
         group = np.minimum(np.searchsorted(plan.groups.keys, key), len(plan.groups) - 1)
-        known &= plan.groups.keys[group] == key
+        grouped &= plan.groups.keys[group] == key
         count = shown.column("n").to_numpy()
-        self.strangers = int(count[~known].sum())
+        self.strangers = int(count[~grouped].sum())
         part = shown.column("part").to_numpy().astype(np.int64)
-        found = {"group": group, "value": codes[column], "part": part, "count": count}
-        return {name: array[known] for name, array in found.items()}
+        cells = {"group": group, "value": codes[column], "part": part, "count": count}
+        return {name: array[grouped] for name, array in cells.items()}
 
     def group_text(self, group: int) -> str:
         """A group as a message names it: its quasi values and its size."""
@@ -97,7 +97,7 @@ def _tails(sampled: Sampled) -> Finding:
     kept, chance = plan.samples > 0, float(plan.setting.chance)
     worst, private = plan.worst()
     where, short = int(np.argmin(np.where(kept, worst, 2.0))), int((~private).sum())
-    told = f"{short:,} of {int(kept.sum()):,} groups fall short; the worst is "
+    witness = f"{short:,} of {int(kept.sum()):,} groups fall short; the worst is "
     return Finding(
         catalogue.EXACT_TAILS,
         CheckResult.FAILED if short else CheckResult.OK,
@@ -105,7 +105,7 @@ def _tails(sampled: Sampled) -> Finding:
         float(worst[where]),
         chance,
         Direction.AT_LEAST,
-        witness=told + sampled.group_text(where) if short else None,
+        witness=witness + sampled.group_text(where) if short else None,
     )
 
 
@@ -172,25 +172,25 @@ def sampled_distances(case: AuditCase) -> Iterator[tuple[np.ndarray, Callable[[i
     mean = float((n[owner] * p * share**2).sum() + n.sum() * q)
     variance = float((n[owner] * (p * share + q) * share**2).sum())
     variance += float((p**2 + (n / groups.sizes) ** 2)[rounded].sum())
-    known = owner * m + groups.values
+    pairs = owner * m + groups.values
     shown = rows["group"] * m + rows["value"]
-    place = np.minimum(np.searchsorted(known, shown), len(known) - 1)
-    true = np.where(known[place] == shown, share[place], 0.0)
+    position = np.minimum(np.searchsorted(pairs, shown), len(pairs) - 1)
+    true = np.where(pairs[position] == shown, share[position], 0.0)
     rate = n[rows["group"]] / groups.sizes[rows["group"]]
     agreed = float((rows["count"] * rate * true).sum())
     gap = abs(agreed - mean)
-    told = f"{agreed:,.0f} sampled records agree with the truth, {mean:,.0f} expected"
+    witness = f"{agreed:,.0f} sampled records agree with the truth, {mean:,.0f} expected"
     exponent = gap**2 / (2 * (variance + gap / 3) + 1e-300) - np.log(2)
-    yield np.array([exponent]), lambda _: told
+    yield np.array([exponent]), lambda _: witness
     kept = plan.samples > 0
     most = float((groups.sizes[kept] / plan.samples[kept]).max(initial=1.0)) + 1
-    found = np.bincount(rows["value"], rows["count"], minlength=m)
+    published = np.bincount(rows["value"], rows["count"], minlength=m)
     means, variances = plan.moments(plan.samples)
-    gaps = np.abs(found - means)
+    gaps = np.abs(published - means)
     with np.errstate(divide="ignore", invalid="ignore"):
         exponents = np.nan_to_num(gaps**2 / 2 / (variances + most * gaps / 3)) - np.log(2)
     values = [value_text(value) for value in plan.histogram.values]
     yield (
         exponents,
-        lambda k: f"{values[k]}: {found[k]:,.0f} published, {means[k]:,.0f} expected",
+        lambda k: f"{values[k]}: {published[k]:,.0f} published, {means[k]:,.0f} expected",
     )

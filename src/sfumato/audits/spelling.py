@@ -54,13 +54,13 @@ def check_spelling(release: Release) -> Iterator[Finding]:
         files = list(_different_files(release, again, folder / "release"))
     manifest = list(_different_parts(release, again))
     yield Finding.none(catalogue.SPELLING, len(files) + len(manifest), listed=(*manifest, *files))
-    told, made = release.manifest, again
-    if (told.sfumato, told.writer) != (made.sfumato, made.writer):
+    told, respelled = release.manifest, again
+    if (told.sfumato, told.writer) != (respelled.sfumato, respelled.writer):
         yield Finding.skipped(
             catalogue.BYTES,
             witness=f"written by sfumato {told.sfumato} with {told.writer or 'another writer'}, "
-            f"this is {made.sfumato} with {made.writer}: bytes and words were not compared; "
-            "'audit --rewrite OUT' writes a clean copy to give out",
+            f"this is {respelled.sfumato} with {respelled.writer}: bytes and words were not "
+            "compared; 'audit --rewrite OUT' writes a clean copy to give out",
         )
 
 
@@ -108,7 +108,7 @@ def _derived(release: Release) -> Any:
     plan = release.plan
     if not isinstance(release, BucketedRelease):
         return plan
-    setting = tuple(SizedBuckets(each.size, each.buckets) for each in plan.sizes)
+    setting = tuple(SizedBuckets(size.size, size.buckets) for size in plan.sizes)
     return msgspec.structs.replace(
         plan,
         buckets=sum(part.buckets for part in setting),
@@ -125,7 +125,7 @@ def _named(mechanism: str) -> str:
 
 def _spelled(release: Release) -> dict[str, Spelled]:
     """How files show the columns, in the order of the files."""
-    found = {}
+    differing = {}
     for column in release.columns:
         names = release.shown_as(column) if column.role == "quasi" else (column.name,)
         for name in names:
@@ -137,8 +137,8 @@ def _spelled(release: Release) -> dict[str, Spelled]:
                 values = typed_values(domain.values, inner).drop_null()
             elif not plain:
                 values = _sorted_values(release, name)
-            found[name] = Spelled(name, values, isinstance(domain, Values))
-    return found
+            differing[name] = Spelled(name, values, isinstance(domain, Values))
+    return differing
 
 
 def _type_of(release: Release, name: str) -> pa.DataType:
@@ -198,24 +198,26 @@ def _usual(array: pa.Array) -> pa.Array:
 
 def _different_parts(release: Release, again: Manifest) -> Iterator[str]:
     """What of the manifest is not as this version writes it."""
-    told, path = release.manifest, release.path / NAME
-    if path.read_text(encoding="utf-8") != told.to_text():
+    manifest, path = release.manifest, release.path / NAME
+    if path.read_text(encoding="utf-8") != manifest.to_text():
         yield f"{NAME}: blanks, escapes or the order of its keys"
-    other = told.sfumato != again.sfumato
-    fields = [name for name in told.__struct_fields__ if name not in ("files", "sfumato", "writer")]
+    other = manifest.sfumato != again.sfumato
+    fields = [
+        name for name in manifest.__struct_fields__ if name not in ("files", "sfumato", "writer")
+    ]
     for name in fields:
-        if getattr(told, name) != getattr(again, name) and not (other and name in WORDS):
+        if getattr(manifest, name) != getattr(again, name) and not (other and name in WORDS):
             yield f"{NAME}: {name}"
 
 
 def _different_files(release: Release, again: Manifest, folder: Path) -> Iterator[str]:
-    told = release.manifest
-    if set(told.files) != set(again.files):
+    manifest = release.manifest
+    if set(manifest.files) != set(again.files):
         yield "how the records are cut into files"
         return
-    pairs = {name: FileEntry.of(release.path / name) for name in told.files}
+    pairs = {name: FileEntry.of(release.path / name) for name in manifest.files}
     wrong = [name for name, entry in pairs.items() if entry != again.files[name]]
-    if told.writer == again.writer:
+    if manifest.writer == again.writer:
         yield from wrong
         return
     for name in wrong:  # another writer may encode the same rows otherwise
@@ -233,15 +235,17 @@ def differing_rows(one: Sequence[Path], two: Sequence[Path]) -> tuple[int, str]:
     for a, b in zip_longest(_pieces(one), _pieces(two)):
         if a is None or b is None or not a.equals(b, check_metadata=False) or _floats(a):
             rows = zip_longest(*([] if t is None else t.to_pylist() for t in (a, b)))
-            for place, (left, right) in enumerate(rows):
+            for index, (left, right) in enumerate(rows):
                 if repr(left) == repr(right):
                     continue
                 number += 1
                 if not where:
                     names = sorted({*(left or ()), *(right or ())})
                     how = [n for n in names if left and right and repr(left[n]) != repr(right[n])]
-                    told = f"{', '.join(how)} would be another" if how else "there is no such row"
-                    where = f"row {start + place:,}: {told}"
+                    witness = (
+                        f"{', '.join(how)} would be another" if how else "there is no such row"
+                    )
+                    where = f"row {start + index:,}: {witness}"
         start += max(0 if table is None else table.num_rows for table in (a, b))
     return number, where
 

@@ -72,15 +72,17 @@ def check(
     ids, first = class_ids(coded, rows)
     del coded
     orders = _orders(domain or {}, sensitive)
-    columns, held = [], []
+    columns, requirements = [], []
     for name in sensitive:
         order = orders.get(name)
         has_order = order is not None or _is_ordered(source.schema.field(name).type)
         cells = count_classes(name, _factor(read.pop(name), order, name), has_order, ids, first)
         columns.append(_measure(cells))
-        held += [limit.held(cells) for limit in limits]
+        requirements += [limit.held(cells) for limit in limits]
     alone = int((np.bincount(ids) == 1).sum())
-    return Check(source.label, rows, quasi, len(first), alone, tuple(columns), tuple(held), notes)
+    return Check(
+        source.label, rows, quasi, len(first), alone, tuple(columns), tuple(requirements), notes
+    )
 
 
 MEASURES: tuple[tuple[str, Callable[[ClassCounts], measures.Worst | None], str], ...] = (
@@ -132,10 +134,10 @@ def _factor(column: pa.ChunkedArray, order: Sequence[Any] | None, name: str) -> 
 
 def _orders(domain: Mapping[str, Any], sensitive: tuple[str, ...]) -> dict[str, list[Any]]:
     orders = {}
-    for column, given in domain.items():
+    for column, order in domain.items():
         if column not in sensitive:
             raise DataError(f"A domain is stated for {column!r}, which is not a sensitive column.")
-        parts = given.split(",") if isinstance(given, str) else given
+        parts = order.split(",") if isinstance(order, str) else order
         orders[column] = [part.strip() if isinstance(part, str) else part for part in parts]
     return orders
 

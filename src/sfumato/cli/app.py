@@ -123,13 +123,13 @@ def read_job(path: Path, context: typer.Context) -> dict[str, Any]:
 
 def _places(job: dict[str, Any], shared: dict[str, Any]) -> dict[str, str]:
     """Where table and release are, for every command that has an argument of that name."""
-    found = {"table": shared.get(FILE), "release": job.get("publish", {}).get("out")}
-    return {name: str(place) for name, place in found.items() if place is not None}
+    places = {"table": shared.get(FILE), "release": job.get("publish", {}).get("out")}
+    return {name: str(place_name) for name, place_name in places.items() if place_name is not None}
 
 
 def _flag_value(value: Any, multiple: bool) -> Any:
     if multiple and isinstance(value, dict):
-        return [f"{column}={_joined(given)}" for column, given in value.items()]
+        return [f"{column}={_joined(text)}" for column, text in value.items()]
     if multiple:
         return [str(part) for part in value] if isinstance(value, list) else [str(value)]
     return _joined(value) if isinstance(value, list) else value
@@ -178,7 +178,7 @@ def _whole_program() -> typer.Typer:
     groups = {name: group for group, names in GROUPS.items() for name in names}
     for command in app.registered_commands:
         command.rich_help_panel = groups.get(_name(command))
-    order = {name: place for place, name in enumerate(groups)}
+    order = {name: index for index, name in enumerate(groups)}
     app.registered_commands.sort(key=lambda command: order.get(_name(command), len(order)))
     return app
 
@@ -222,10 +222,10 @@ def _with_job(arguments: list[str], program: typer.Typer) -> list[str]:
 
     It is meant by a command on a table or release that names none, or the same as the file.
     """
-    if any(given.split("=")[0] == "--job" for given in arguments) or not Path(JOB).is_file():
+    if any(argument.split("=")[0] == "--job" for argument in arguments) or not Path(JOB).is_file():
         return arguments
     commands: dict[str, Any] = getattr(typer.main.get_command(program), "commands", {})
-    name = next((given for given in arguments if not given.startswith("-")), "")
+    name = next((argument for argument in arguments if not argument.startswith("-")), "")
     if name not in commands or name == "init":
         return arguments
     command, rest = commands[name], arguments[arguments.index(name) + 1 :]
@@ -233,14 +233,18 @@ def _with_job(arguments: list[str], program: typer.Typer) -> list[str]:
         job = tomllib.loads(Path(JOB).read_text(encoding="utf-8"))
         places = _places(job, job.get(SHARED, {}))
         empty = command.make_context(name, [], resilient_parsing=True)
-        given, *_ = command.make_parser(empty).parse_args(list(rest))
+        given_flags, *_ = command.make_parser(empty).parse_args(list(rest))
         if name == "query":
-            return _with_release(arguments, given, places.get("release"))
+            return _with_release(arguments, given_flags, places.get("release"))
     except Exception:  # whoever reads the file or the arguments says what is wrong
         return ["--job", JOB, *arguments]
-    asked = [each.name for each in command.params if each.name in places]
-    named = {each: given[each].rstrip("/") for each in asked if isinstance(given.get(each), str)}
-    others = any(places[each].rstrip("/") != place for each, place in named.items())
+    asked = [param.name for param in command.params if param.name in places]
+    named = {
+        param: given_flags[param].rstrip("/")
+        for param in asked
+        if isinstance(given_flags.get(param), str)
+    }
+    others = any(places[flag].rstrip("/") != option for flag, option in named.items())
     return arguments if others or not asked else ["--job", JOB, *arguments]
 
 
@@ -253,8 +257,8 @@ def _with_release(arguments: list[str], given: dict[str, Any], release: str | No
     question = given.get("release")
     if release is None or not isinstance(question, str) or isinstance(given.get("sql"), str):
         return arguments
-    place = arguments.index(question)
-    return [*arguments[:place], release, *arguments[place:]]
+    index = arguments.index(question)
+    return [*arguments[:index], release, *arguments[index:]]
 
 
 def _job_first(arguments: list[str]) -> list[str]:
@@ -264,10 +268,10 @@ def _job_first(arguments: list[str]) -> list[str]:
     ['--job', 'job.toml', 'publish', 'people.csv']
     """
     ends = arguments.index("--") if "--" in arguments else len(arguments)
-    for place, given in enumerate(arguments[:ends]):
-        if given == "--job" or given.startswith("--job="):
-            after = place + (1 if "=" in given else 2)
-            return arguments[place:after] + arguments[:place] + arguments[after:]
+    for index, argument in enumerate(arguments[:ends]):
+        if argument == "--job" or argument.startswith("--job="):
+            after = index + (1 if "=" in argument else 2)
+            return arguments[index:after] + arguments[:index] + arguments[after:]
     return arguments
 
 

@@ -221,9 +221,9 @@ def query(
         if answer.estimator:
             from sfumato.queries.estimators import estimated_by
 
-            told = estimated_by(answer.estimator)
-            if told is not None:
-                print(told)
+            note = estimated_by(answer.estimator)
+            if note is not None:
+                print(note)
 
 
 @app.command()
@@ -300,14 +300,16 @@ def generate(
 
     if out.exists():
         raise DataError(f"{str(out)!r} exists already. Choose another place, or remove it first.")
-    given: dict[str, Any] = pairs(parameter, "--parameter")
-    write_dataset(name, rows, out, seed, **given)
+    settings: dict[str, Any] = pairs(parameter, "--parameter")
+    write_dataset(name, rows, out, seed, **settings)
     roles = GENERATORS[name]
-    columns = schema(name, **given).names
-    person = next((each for each in columns if each not in (*roles.quasi, roles.sensitive)), None)
+    columns = schema(name, **settings).names
+    person = next(
+        (column for column in columns if column not in (*roles.quasi, roles.sensitive)), None
+    )
     if as_json:
-        told = {"file": str(out), "rows": rows, "quasi": roles.quasi}
-        show_json({**told, "sensitive": [roles.sensitive], "person": person})
+        summary = {"file": str(out), "rows": rows, "quasi": roles.quasi}
+        show_json({**summary, "sensitive": [roles.sensitive], "person": person})
     else:
         print(f"Wrote {rows:,} rows to {out}")
         whose = f" --person {person}" if person else ""

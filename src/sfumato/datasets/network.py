@@ -77,10 +77,10 @@ class NetworkColumn:
         return tuple(parts)
 
     def _places(self, codes: dict[str, Codes], rows: slice) -> Offsets:
-        place = np.zeros(rows.stop - rows.start, np.intp)
+        position = np.zeros(rows.stop - rows.start, np.intp)
         for parent, offset in zip(self.parents, self.offsets, strict=True):
-            place += offset.take(codes[parent.column][rows])
-        return place
+            position += offset.take(codes[parent.column][rows])
+        return position
 
     def draw(self, draws: Draws, start: int, codes: dict[str, Codes], rows: slice) -> IntArray:
         """Codes for the records `start … ` of the stream, which lie in `rows` of `codes`."""
@@ -121,12 +121,12 @@ class Network:
 
     def codes(self, draws: Draws, start: int, count: int) -> dict[str, Codes]:
         """Value codes of the records `start … start+count-1`: the same however they are cut."""
-        own = draws.child("dataset " + self.name)
+        stream = draws.child("dataset " + self.name)
         codes: dict[str, Codes] = {c.name: np.empty(count, np.int32) for c in self.columns}
         for low in range(0, count, _CHUNK):
             rows = slice(low, min(low + _CHUNK, count))
             for column in self.columns:
-                codes[column.name][rows] = column.draw(own, start + low, codes, rows)
+                codes[column.name][rows] = column.draw(stream, start + low, codes, rows)
         return codes
 
     def schema(self) -> pa.Schema:

@@ -79,10 +79,10 @@ def possible_mechanisms(guarantee: Guarantee, mechanism: Mechanism | None) -> li
             f"The mechanism '{mechanism}' does not keep '{guarantee}'. "
             f"Mechanisms that do: {', '.join(able) or 'none yet'}."
         )
-    found = mechanisms_for(guarantee) if mechanism is None else [mechanism]
-    if not found:
+    mechanisms = mechanisms_for(guarantee) if mechanism is None else [mechanism]
+    if not mechanisms:
         raise UsageError(f"No mechanism keeps '{guarantee}' yet.")
-    return found
+    return mechanisms
 
 
 def with_counts(profile: Profile, possible: Sequence[Mechanism], counts: Counts) -> Profile:
@@ -91,7 +91,11 @@ def with_counts(profile: Profile, possible: Sequence[Mechanism], counts: Counts)
     Of many values bins are counted for a mechanism that was named, not for one among several.
     """
     several = len(profile.histograms) > 1
-    if several and profile.holdings is None and any(each.needs_holdings for each in possible):
+    if (
+        several
+        and profile.holdings is None
+        and any(candidate.needs_holdings for candidate in possible)
+    ):
         profile = replace(profile, holdings=counts.holdings(profile))
     if several:
         named = len(possible) == 1 and possible[0].needs_bins  # by itself it is not chosen
@@ -99,10 +103,14 @@ def with_counts(profile: Profile, possible: Sequence[Mechanism], counts: Counts)
             profile = replace(profile, binned=counts.binned(profile.holdings))
         return profile
     (histogram,) = profile.histograms.values()
-    if profile.cells is None and any(each.needs_cells for each in possible):
+    if profile.cells is None and any(candidate.needs_cells for candidate in possible):
         profile = replace(profile, cells=counts.cells(histogram.column, histogram.values))
     answerable = len(possible) == 1 or len(histogram.values) <= MOST_IN_BLOCKS
-    if profile.binned is None and answerable and any(each.needs_bins for each in possible):
+    if (
+        profile.binned is None
+        and answerable
+        and any(candidate.needs_bins for candidate in possible)
+    ):
         profile = replace(profile, binned=counts.binned(Holdings.one(histogram)))
     return profile
 
@@ -130,14 +138,14 @@ def choose_plan(
     possible = possible_mechanisms(guarantee, mechanism)
     if mechanism is None and profile.binned is None:
         # a profile that counts no groups of people is enough for the others
-        possible = [each for each in possible if not each.needs_bins] or possible
-    named = " and ".join(str(each) for each in possible)
+        possible = [candidate for candidate in possible if not candidate.needs_bins] or possible
+    named = " and ".join(str(candidate) for candidate in possible)
     planning = draws.child("plan")
     plans = []
-    for done, each in enumerate(possible):
-        progress(f"planning {each}", done, len(possible))
-        plans.append((each, each.plan(profile, each.promised(guarantee), planning)))
-    plans = [(each, plan) for each, plan in plans if isinstance(plan, runs)]
+    for done, candidate in enumerate(possible):
+        progress(f"planning {candidate}", done, len(possible))
+        plans.append((candidate, candidate.plan(profile, candidate.promised(guarantee), planning)))
+    plans = [(candidate, plan) for candidate, plan in plans if isinstance(plan, runs)]
     if not plans:
         raise UsageError(
             f"{named} must see all records at once, so it runs on one machine only. Publish with "
@@ -145,7 +153,7 @@ def choose_plan(
             "quasi-identifiers as they are, on any engine."
         )
     if draws.origin == "key-file":
-        plans = [(each, plan) for each, plan in plans if plan.draws_for_people]
+        plans = [(candidate, plan) for candidate, plan in plans if plan.draws_for_people]
         if not plans:
             raise UsageError(
                 f"{named} would place people by their rank in the table or draw for whole groups, "
@@ -153,7 +161,7 @@ def choose_plan(
                 "mechanism that draws for each record alone, such as uniform."
             )
     if mechanism is None:  # a default does not change the adversary, if it can be helped
-        plans = [(each, plan) for each, plan in plans if not plan.narrower] or plans
+        plans = [(candidate, plan) for candidate, plan in plans if not plan.narrower] or plans
     if len(plans) == 1:  # what it would be compared by may take a while
         return plans[0]
     return min(plans, key=lambda pair: pair[1].compared_error(guarantee))

@@ -39,8 +39,8 @@ def take_profile(
         shown = rows.restored(column, counted.column(0).combine_chunks()).to_pylist()
         counts = dict(zip(shown, counted.column("n").to_pylist(), strict=True))
         values = sensitive_domain(table, column, counts)
-        held = np.array([counts.get(value, 0) for value in values], np.int64)
-        histograms[column] = Histogram(column, values, held)
+        people_by_value = np.array([counts.get(value, 0) for value in values], np.int64)
+        histograms[column] = Histogram(column, values, people_by_value)
     return Profile(rows.number, histograms, dropped=rows.dropped)
 
 
@@ -67,8 +67,8 @@ def sensitive_domain(table: Table, column: str, counts: Mapping[Value, int]) -> 
             f"Column {column!r} of {table.label} has {missing:,} rows without a sensitive value. "
             "Choose --missing value (missing counts as a value of its own) or --missing drop."
         ).repaired_by(missing="value")
-    own = missing and table.missing == "value" and None not in values
-    return (*values, None) if own else values
+    missing_is_value = missing and table.missing == "value" and None not in values
+    return (*values, None) if missing_is_value else values
 
 
 def _what_differs(strangers: set[Value], values: tuple[Value, ...]) -> str:
@@ -114,9 +114,9 @@ def count_cells(table: Table, column: str, values: tuple[Value, ...]) -> Cells:
     rows = staged(stage(table))
     counted = rows.people.count(*(rows.columns[name] for name in (*table.quasi, column)))
     domains, key, combinations = [], np.zeros(counted.num_rows, np.int64), len(values)
-    for place, name in enumerate(table.quasi):
-        found = counted.column(place).combine_chunks()
-        domain = sorted_domain(rows, name, found)
+    for index, name in enumerate(table.quasi):
+        column_codes = counted.column(index).combine_chunks()
+        domain = sorted_domain(rows, name, column_codes)
         combinations *= len(domain)
         if combinations >= 1 << 63:
             raise DataError(
@@ -124,7 +124,7 @@ def count_cells(table: Table, column: str, values: tuple[Value, ...]) -> Cells:
                 "Coarsen or drop some."
             )
         key *= len(domain)
-        key += pc.index_in(found, value_set=domain).to_numpy()
+        key += pc.index_in(column_codes, value_set=domain).to_numpy()
         domains.append(tuple(rows.restored(name, domain).to_pylist()))
     sensitive = codes_of(rows, column, values, counted.column(len(table.quasi)))
     order = np.argsort(key * len(values) + sensitive)
@@ -175,12 +175,12 @@ def count_holdings(table: Table, histograms: Mapping[str, Histogram]) -> Holding
     rows = staged(stage(table, quasi=False))
     counted = rows.people.count(*(rows.columns[name] for name in histograms))
     codes = [
-        codes_of(rows, name, histogram.values, counted.column(place))
-        for place, (name, histogram) in enumerate(histograms.items())
+        codes_of(rows, name, histogram.values, counted.column(index))
+        for index, (name, histogram) in enumerate(histograms.items())
     ]
     order = np.lexsort(codes[::-1])
-    held = np.stack(codes, axis=1)[order]
-    return Holdings(tuple(histograms.values()), held, counted.column("n").to_numpy()[order])
+    combinations = np.stack(codes, axis=1)[order]
+    return Holdings(tuple(histograms.values()), combinations, counted.column("n").to_numpy()[order])
 
 
 def count_combinations(table: Table, histograms: Mapping[str, Histogram]) -> FloatArray:
@@ -192,9 +192,9 @@ def count_combinations(table: Table, histograms: Mapping[str, Histogram]) -> Flo
     >>> count_combinations(declared, take_profile(declared).histograms).tolist()
     [[1.0, 1.0], [0.0, 1.0]]
     """
-    found = count_holdings(table, histograms)
+    holdings = count_holdings(table, histograms)
     counts = np.zeros(tuple(len(histogram.values) for histogram in histograms.values()))
-    counts[tuple(found.of.T)] = found.counts
+    counts[tuple(holdings.of.T)] = holdings.counts
     return counts
 
 
@@ -207,7 +207,7 @@ def count_holders(table: Table) -> dict[str, Holders]:
     [1, 1]
     """
     table = stage(table)
-    rows, found = staged(table), {}
+    rows, holders = staged(table), {}
     person = rows.columns[str(table.person)]
     for column, histogram in take_profile(table).histograms.items():
         name = rows.columns[column]
@@ -219,5 +219,5 @@ def count_holders(table: Table) -> dict[str, Holders]:
         query = f"SELECT count(DISTINCT {person}) AS n FROM people"
         (everybody,) = rows.people.sql(query, person)
         people = everybody.column("n")[0].as_py()
-        found[column] = Holders(column, histogram.values, counts, people)
-    return found
+        holders[column] = Holders(column, histogram.values, counts, people)
+    return holders

@@ -91,8 +91,8 @@ def mostly_seen(now: Sequence[int], before: Sequence[int]) -> bool:
     """
     full = [hashes for hashes in (now, before) if len(hashes) >= SKETCH]
     end = min((max(hashes) for hashes in full), default=None)
-    known = [key for key in now if end is None or key <= end]
-    return 2 * len(set(known) & set(before)) > len(known)
+    sampled = [key for key in now if end is None or key <= end]
+    return 2 * len(set(sampled) & set(before)) > len(sampled)
 
 
 @dataclass(frozen=True)
@@ -112,8 +112,10 @@ class Ledger:
 
     def told(self, column: str) -> Fraction:
         """How often the odds of a value of the column may have been multiplied."""
-        own = {look.draws: Fraction(look.gamma) for look in self.looks if self._about(look, column)}
-        return prod(own.values(), start=Fraction(1))
+        gammas = {
+            look.draws: Fraction(look.gamma) for look in self.looks if self._about(look, column)
+        }
+        return prod(gammas.values(), start=Fraction(1))
 
     def _about(self, look: Look, column: str) -> bool:
         """Whether a look may be one at this column, perhaps under another name.
@@ -123,13 +125,13 @@ class Ledger:
         """
         if look.column == column:
             return True
-        named = [each for each in self.looks if each.column == column]
-        together = {each.number for each in named}
+        named = [look for look in self.looks if look.column == column]
+        together = {name.number for name in named}
         if any(e.column == look.column and e.number in together for e in self.looks):
             return False
         return any(
-            set(each.values) & set(look.values) or len(each.values) == len(look.values)
-            for each in named
+            set(name.values) & set(look.values) or len(name.values) == len(look.values)
+            for name in named
         )
 
     def with_release(
@@ -146,7 +148,7 @@ class Ledger:
         promise."""
         operators = plan.operators if isinstance(plan, PerturbedPlan) else {}
         kinds = (RetentionOperator, General)
-        if not operators or not all(isinstance(each, kinds) for each in operators.values()):
+        if not operators or not all(isinstance(operator, kinds) for operator in operators.values()):
             raise UsageError(
                 f"A ledger adds up how far releases raise odds, and '{mechanism}' limits something "
                 "else: two releases by it can be intersected. With --ledger use a mechanism that "
@@ -172,16 +174,16 @@ class Ledger:
         return after
 
     def _refuse(self, after: Ledger, column: str, profile: Profile) -> None:
-        told, before = after.told(column), self.told(column)
-        if told == before:
+        odds, before = after.told(column), self.told(column)
+        if odds == before:
             return
         histogram = profile.histograms.get(column) or next(iter(profile.histograms.values()))
         limit = self.promise.common_limit(column, histogram.values)
-        if told > limit:
+        if odds > limit:
             raise InfeasibleGuarantee(
                 f"The ledger has no room for this release: those before may have raised the "
                 f"odds of a value of column {column!r} {float(before):.4g} times, with this "
-                f"one it would be {float(told):.4g} times, and '{self.promise}' allows "
+                f"one it would be {float(odds):.4g} times, and '{self.promise}' allows "
                 f"{float(limit):.4g}. What is left is a factor of {float(limit / before):.4g}: "
                 "give a stricter guarantee, or publish as before with --key-file and "
                 f"--previous, which tells nothing new. {ASSUMED}",
@@ -232,13 +234,13 @@ class Ledger:
 
     @classmethod
     def from_text(cls, text: str) -> Ledger:
-        found = json.loads(text)
-        promise = parse_guarantee(found["promise"])
+        fields = json.loads(text)
+        promise = parse_guarantee(fields["promise"])
         looks = tuple(
             Look(**{**look, "values": tuple(look["values"]), "keys": tuple(look["keys"])})
-            for look in found["looks"]
+            for look in fields["looks"]
         )
-        if found["ledger"] != FORMAT or not isinstance(promise, OddsGuarantee):
+        if fields["ledger"] != FORMAT or not isinstance(promise, OddsGuarantee):
             raise ValueError
         if any(Fraction(look.gamma) < 1 for look in looks):
             raise ValueError
@@ -275,11 +277,11 @@ def open_ledger(
             raise UsageError("A promise for all releases together needs its --ledger.")
         yield None
         return
-    place = Path(path)
-    outside_release(place, release, "ledger")
-    with _locked(place.with_name(f".{place.name}.lock")):
-        if place.exists():
-            yield OpenLedger(place, _read(place, promise))
+    location = Path(path)
+    outside_release(location, release, "ledger")
+    with _locked(location.with_name(f".{location.name}.lock")):
+        if location.exists():
+            yield OpenLedger(location, _read(location, promise))
             return
         stated = usual if promise is None else parse_guarantee(promise)
         if not isinstance(stated, OddsGuarantee):
@@ -287,7 +289,7 @@ def open_ledger(
                 f"A ledger adds up how far releases raise odds; '{stated}' limits something else. "
                 "Use rho-privacy or fine-rho-privacy."
             )
-        yield OpenLedger(place, Ledger(stated, ()))
+        yield OpenLedger(location, Ledger(stated, ()))
 
 
 def _read(place: Path, promise: str | Guarantee | None) -> Ledger:

@@ -92,8 +92,8 @@ def steward_notes(profile: Profile, guarantee: Guarantee) -> tuple[str, ...]:
     >>> steward_notes(Profile(10, {"ill": counts}), RhoPrivacy(0.2, 0.5))
     ("Column 'ill': nothing is promised about 9 of 10 people, those with 'no'.",)
     """
-    told = (guarantee.left_out_text(histogram) for histogram in profile.histograms.values())
-    return tuple(text for text in told if text)
+    left_out = (guarantee.left_out_text(histogram) for histogram in profile.histograms.values())
+    return tuple(text for text in left_out if text)
 
 
 def make_manifest(
@@ -111,7 +111,7 @@ def make_manifest(
 ) -> Manifest:
     """The manifest of a release, its files still to come."""
     public = {**plan.public(), **written.plan}
-    beyond = [told.column for told in together if told.exceeds]
+    beyond = [sentence.column for sentence in together if sentence.exceeds]
     if beyond and not joint:  # whether, never how much: that tells counts
         public["beyond"] = beyond
     manifest = Manifest.of(

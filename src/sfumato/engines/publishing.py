@@ -110,7 +110,7 @@ def publish(
     if previous is not None:
         table, named = as_before(table, promised, named, key_file, previous)
     draws = choose_draws(table, seed, key_file)
-    place, share = engine or table.source.engine, left_out_share(left_out)
+    executor, share = engine or table.source.engine, left_out_share(left_out)
     with (
         receipt_file(receipt, Path(to)) as kept,
         open_ledger(ledger, ledger_promise, promised, Path(to)) as counted,
@@ -124,7 +124,7 @@ def publish(
             progress=progress,
             joint=joint,
         )
-        ran = run(ENGINES[place], table, promised, named, draws, options, counted)
+        ran = run(ENGINES[executor], table, promised, named, draws, options, counted)
         manifest, rule = ran.manifest, ran.manifest.person
         if rule is not None:  # what was chosen, for whoever repeats it
             table = replace(table, rows_per_person=rule.rows)
@@ -132,7 +132,7 @@ def publish(
             kept.write(
                 Receipt(
                     manifest=FileEntry.of(folder / NAME).sha256,
-                    engine=place,
+                    engine=executor,
                     draws=draws,
                     guarantee=manifest.guarantee,
                     mechanism=manifest.mechanism,
@@ -142,7 +142,7 @@ def publish(
             )
         exposure = exposure_of(Release(folder, verify=False), ran.profile, ran.promise)
     notes = steward_notes(ran.people, ran.promise)
-    notes += tuple(told.sentence() for told in ran.together)
+    notes += tuple(warning.sentence() for warning in ran.together)
     notes += (ran.drawn,) if ran.drawn else ()
     if counted is not None:
         notes += (counted.ledger.note(ran.profile.histograms),)
@@ -194,9 +194,9 @@ def run(
     ledger: OpenLedger | None = None,
 ) -> Run:
     """Publish with these draws."""
-    with ExitStack() as held:
-        bundle = held.enter_context(BundleWriter(options.release))
-        running = held.enter_context(engine(table, options))
+    with ExitStack() as stack:
+        bundle = stack.enter_context(BundleWriter(options.release))
+        running = stack.enter_context(engine(table, options))
         people = for_people(running.table, guarantee, mechanism, draws)
         table, promise = people.table, people.guarantee
         if people.rule is not None:
@@ -217,10 +217,10 @@ def run(
             rows = 1 if people.rule is None else people.rule.rows
             name = options.release.name
             # of people with several rows another row may be drawn another time: a fresh look
-            known = (
+            published = (
                 PublishedPeople() if people.rule is not None else PublishedPeople.of(table, draws)
             )
-            spent = ledger.ledger.with_release(name, chosen, plan, profile, draws, rows, known)
+            spent = ledger.ledger.with_release(name, chosen, plan, profile, draws, rows, published)
         together = []
         if isinstance(plan, PerturbedPlan):
             combined = partial(count_combinations, running.table, profile.histograms)

@@ -69,19 +69,19 @@ class Receipt:
     def read(cls, path: str | Path) -> Receipt:
         """A receipt from its file, which nobody else may be able to read."""
         try:
-            found = json.loads(read_private(path, "the receipt"))
-            if set(found) != _FIELDS or found["receipt"] != FORMAT:
+            fields = json.loads(read_private(path, "the receipt"))
+            if set(fields) != _FIELDS or fields["receipt"] != FORMAT:
                 raise ValueError
-            origin = found["randomness"]
+            origin = fields["randomness"]
             return cls(
-                manifest=found["manifest"],
-                engine=found["engine"],
-                draws=Draws.repeated(found["draws"], origin),
-                guarantee=found["guarantee"],
-                mechanism=found["mechanism"],
-                as_before=found["as_before"],
-                table=found["table"],
-                sfumato=found["sfumato"],
+                manifest=fields["manifest"],
+                engine=fields["engine"],
+                draws=Draws.repeated(fields["draws"], origin),
+                guarantee=fields["guarantee"],
+                mechanism=fields["mechanism"],
+                as_before=fields["as_before"],
+                table=fields["table"],
+                sfumato=fields["sfumato"],
             )
         except (ValueError, TypeError, KeyError, UsageError):
             raise DataError(
@@ -93,7 +93,7 @@ class Receipt:
     def reading(self) -> Reading:
         """How the table was read."""
         said: dict[str, Any] = self.table["reading"]
-        lists = {name: tuple(given) for name, given in said.items() if isinstance(given, list)}
+        lists = {name: tuple(value) for name, value in said.items() if isinstance(value, list)}
         return Reading(**(said | lists))
 
     def declare(self, source: Any) -> Table:
@@ -104,9 +104,13 @@ class Receipt:
         if counted := self.table["count_rows"]:
             sensitive = [column.name for column in columns if column.role == "sensitive"]
             whole = sensitive if self.table["missing"] == "drop" else ()
-            (own,) = (column for column in columns if column.name == counted)
+            (row_counts,) = (column for column in columns if column.name == counted)
             source = CountedRows(
-                source, self.table["person"], counted, whole, top=not (own.recode or own.bins)
+                source,
+                self.table["person"],
+                counted,
+                whole,
+                top=not (row_counts.recode or row_counts.bins),
             )
         names = set(source.schema.names)
         needed = [column["name"] for column in self.table["columns"]]

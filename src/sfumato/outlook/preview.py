@@ -100,8 +100,8 @@ def preview(
     several = len(profile.histograms) > 1  # then blocks are for who names them
     chosen, *others = looked_at(guarantee, mechanism, exact=exact and not several)
     possible = (chosen, *others)
-    lacking = profile.cells is None and any(each.needs_cells for each in possible)
-    if lacking or (profile.binned is None and any(each.needs_bins for each in possible)):
+    lacking = profile.cells is None and any(candidate.needs_cells for candidate in possible)
+    if lacking or (profile.binned is None and any(candidate.needs_bins for candidate in possible)):
         raise UsageError(f"{chosen} looks at groups of people: count them first.")
     plan = None if others or exact else sketched(profile, guarantee, chosen)
     quick = plan is not None
@@ -143,7 +143,7 @@ def looked_at(guarantee: Guarantee, mechanism: Mechanism | None, *, exact: bool)
     `publish` chooses it only where it is predicted better than what is shown.
     """
     possible = possible_mechanisms(guarantee, mechanism)
-    quick = [each for each in possible if not each.needs_bins]
+    quick = [candidate for candidate in possible if not candidate.needs_bins]
     return possible if exact or not quick else quick
 
 
@@ -151,9 +151,13 @@ def _not_priced(
     guarantee: Guarantee, mechanism: Mechanism | None, priced: Sequence[Mechanism]
 ) -> Iterator[str]:
     """What `publish` compares and this preview did not, in a sentence."""
-    others = [each for each in possible_mechanisms(guarantee, mechanism) if each not in priced]
+    others = [
+        possible_mechanism
+        for possible_mechanism in possible_mechanisms(guarantee, mechanism)
+        if possible_mechanism not in priced
+    ]
     if others:
-        names = " and ".join(str(each) for each in others)
+        names = " and ".join(str(other) for other in others)
         yield (
             f"Publishing looks at {names} too and takes it where it is predicted better: errors "
             "are at most those shown here. Exact figures compare it."
@@ -165,7 +169,7 @@ def _by_value(
 ) -> list[PreviewedValue]:
     """Errors of counts of the usual size; of the whole count where fewer people have the value."""
     row = expected[int(np.searchsorted(asked, USUAL_COUNT))]
-    found = []
+    rows = []
     for code, (value, share, ceiling) in enumerate(
         zip(histogram.values, histogram.shares, guarantee.ceilings(histogram), strict=True)
     ):
@@ -177,10 +181,10 @@ def _by_value(
             error = _finite(float(expected[near, code] / asked[near]))
         elif count:
             error = _finite(float(row[code] / USUAL_COUNT))
-        found.append(
+        rows.append(
             PreviewedValue(histogram.column, label(value), float(share), float(ceiling), error)
         )
-    return found
+    return rows
 
 
 def _finite(number: float) -> float | None:

@@ -64,16 +64,16 @@ def read_bucket_table(release: BucketedRelease, columns: Sequence[str] = ()) -> 
     domains = [release.domain(column) for column in columns]
     table = release.side_table("sensitive")
     buckets, counts = _integers(table.column("bucket")), _integers(table.column("count"))
-    each = [
+    column_codes = [
         _integers(pc.index_in(table.column(name).combine_chunks(), value_set=domain))
         for name, domain in zip(columns, domains, strict=True)
     ]
     del table
     combined: tuple[IntArray, ...] = ()
-    codes, values = each[0], len(domains[0])
+    codes, values = column_codes[0], len(domains[0])
     if len(columns) > 1:
-        listed, place = np.unique(np.stack(each, axis=1), axis=0, return_inverse=True)
-        combined, codes = tuple(listed.T.astype(np.int64)), place.reshape(-1)
+        listed, inverse = np.unique(np.stack(column_codes, axis=1), axis=0, return_inverse=True)
+        combined, codes = tuple(listed.T.astype(np.int64)), inverse.reshape(-1)
         values = len(listed)
     if len(counts) and int(counts.min()) < 1:
         raise BundleError(
@@ -99,10 +99,10 @@ def read_bucket_table(release: BucketedRelease, columns: Sequence[str] = ()) -> 
     real = operator.counts if stated is None else np.array(stated, np.float64)
     blocks = BlockTable.whole(operator.counts, operator.together, real)
     if release.tree is not None:
-        held = csr_array((counts.astype(np.float64), (buckets, codes)), shape=shape)
-        told = release.block_histograms
-        exact = None if told is None else np.array(told, np.float64)
-        blocks = BlockTable.of(held, np.array(release.first_buckets), exact)
+        contents = csr_array((counts.astype(np.float64), (buckets, codes)), shape=shape)
+        histograms = release.block_histograms
+        exact = None if histograms is None else np.array(histograms, np.float64)
+        blocks = BlockTable.of(contents, np.array(release.first_buckets), exact)
     return BucketTable(
         tuple(columns),
         _names(domains, combined),
@@ -119,16 +119,16 @@ def _names(domains: Sequence[pa.Array], combined: tuple[IntArray, ...]) -> tuple
     texts = [[value_text(value) for value in domain.to_pylist()] for domain in domains]
     if not combined:
         return tuple(texts[0])
-    own = zip(*combined, strict=True)
-    return tuple(" and ".join(t[c] for t, c in zip(texts, each, strict=True)) for each in own)
+    codes = zip(*combined, strict=True)
+    return tuple(" and ".join(t[c] for t, c in zip(texts, code, strict=True)) for code in codes)
 
 
 def _added_up(
     buckets: Numbers, codes: Numbers, counts: Numbers, values: int
 ) -> tuple[Numbers, Numbers, Numbers]:
     """Counts by bucket and value, where the table lists more than that."""
-    keys, place = np.unique(buckets.astype(np.int64) * values + codes, return_inverse=True)
-    summed = np.bincount(place.reshape(-1), counts, minlength=len(keys)).astype(np.int64)
+    keys, inverse = np.unique(buckets.astype(np.int64) * values + codes, return_inverse=True)
+    summed = np.bincount(inverse.reshape(-1), counts, minlength=len(keys)).astype(np.int64)
     return keys // values, keys % values, summed
 
 
@@ -142,9 +142,9 @@ def _integers(column: pa.ChunkedArray | pa.Array) -> Numbers:
     """Numbers of 32 bits where they fit: a large release has tens of millions of rows."""
     if column.null_count or not pa.types.is_integer(column.type):
         raise BundleError("sensitive.parquet holds a missing number or a value outside the domain.")
-    found = np.asarray(column.to_numpy())
-    fits = not len(found) or -(1 << 31) <= int(found.min()) <= int(found.max()) < 1 << 31
-    return found.astype(np.int32) if fits else found.astype(np.int64)
+    integers = np.asarray(column.to_numpy())
+    fits = not len(integers) or -(1 << 31) <= int(integers.min()) <= int(integers.max()) < 1 << 31
+    return integers.astype(np.int32) if fits else integers.astype(np.int64)
 
 
 def _kinds(
@@ -176,9 +176,9 @@ def _kinds_of_piece(
             many = lengths[chosen]
             kinds = np.repeat(np.arange(len(chosen)), many)
             first = np.repeat(starts[chosen] - np.cumsum(many) + many, many)
-            place = first + np.arange(len(kinds))
-            held, times_held = codes[place].astype(np.int64), counts[place].astype(np.int64)
-            yield BucketKinds(times[low:high], kinds, held, times_held)
+            position = first + np.arange(len(kinds))
+            values, times_held = codes[position].astype(np.int64), counts[position].astype(np.int64)
+            yield BucketKinds(times[low:high], kinds, values, times_held)
 
 
 _Tables = dict[tuple[str, ...], BucketTable]

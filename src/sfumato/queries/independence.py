@@ -69,8 +69,8 @@ def independence_of(source: QuestionSource, question: Question) -> Independence:
     ]
     sides = [_side(source, engine_answer, index) for index in range(2)]
     block, note = None, ""
-    for place, key in enumerate(question.keys):
-        if key.sensitive and (inside := source.mixed_within(sides[place].shown)) is not None:
+    for position, key in enumerate(question.keys):
+        if key.sensitive and (inside := source.mixed_within(sides[position].shown)) is not None:
             block = inside
             note = (
                 "It is a test within the blocks that people were mixed in: what differs between "

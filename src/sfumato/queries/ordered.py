@@ -210,8 +210,8 @@ class _Quantile:
             for r in range(len(found))
         ]
         columns = {name: found.column(name) for name in found.column_names if name[0] == "k"}
-        for place, end in enumerate(_ENDS):
-            columns[f"a0{end}"] = pa.array([row[place] for row in rows], pa.float64())
+        for position, end in enumerate(_ENDS):
+            columns[f"a0{end}"] = pa.array([row[position] for row in rows], pa.float64())
         return pa.table(columns)
 
     def _difference(self, counted: Call, threshold: float) -> Formula:

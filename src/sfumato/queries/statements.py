@@ -296,12 +296,12 @@ def grid(question: Question, source: str, domains: Sequence[str]) -> exp.Select:
     columns: list[Node] = [
         named(column(name, "value"), f"k{index}") for index, name in enumerate(domains)
     ]
-    for place, aggregate in enumerate(question.aggregates):
+    for position, aggregate in enumerate(question.aggregates):
         empty: Node = exp.Null()
         if aggregate.of_nobody is not None:
             empty = as_double(exp.Literal.number(repr(aggregate.of_nobody)))
         for suffix in ("", *(f"_{error}" for error in ERRORS)):
-            name = f"a{place}{suffix}"
+            name = f"a{position}{suffix}"
             there = exp.If(this=column("e", "there"), true=column("e", name))
             columns.append(named(exp.Case(ifs=[there], default=empty.copy()), name))
     tree = select(columns, domains[0], beside=[(name, name) for name in domains[1:]])

@@ -62,17 +62,17 @@ class Services:
 
     def kept(self, kind: str, identifier: object) -> dict[str, Any]:
         """A table or a profile that was chosen before."""
-        found = None
+        content = None
         if is_identifier(identifier):
-            found = read_json(self.state.file(kind, str(identifier)))
-        if not isinstance(found, dict):
+            content = read_json(self.state.file(kind, str(identifier)))
+        if not isinstance(content, dict):
             raise Refusal(404, "That table is not known here any more. Choose it again.")
-        return found
+        return content
 
 
 def services_of(request: Request) -> Services:
-    found: Services = request.app.state.services
-    return found
+    services: Services = request.app.state.services
+    return services
 
 
 async def unless_gone(request: Request, work: Coroutine[Any, Any, Any]) -> Any:
@@ -106,15 +106,15 @@ async def show_state(request: Request) -> Response:
 
 
 async def show_files(request: Request) -> Response:
-    given = request.query_params
-    listing = services_of(request).roots.listing(given.get("root"), given.get("folder"))
+    parameters = request.query_params
+    listing = services_of(request).roots.listing(parameters.get("root"), parameters.get("folder"))
     return answer(listing)
 
 
 def shown_name(text: object, otherwise: str) -> str:
     """A name from outside, for showing: no control characters, and not too long."""
-    given = _UNSEEN.sub("", text).strip() if isinstance(text, str) else ""
-    return (given or otherwise)[:200]
+    cleaned = _UNSEEN.sub("", text).strip() if isinstance(text, str) else ""
+    return (cleaned or otherwise)[:200]
 
 
 async def show_profile(request: Request) -> Response:
@@ -142,11 +142,11 @@ def promise_of(given: dict[str, Any]) -> dict[str, str | None]:
 
 async def predict(request: Request) -> Response:
     services = services_of(request)
-    given = await read_object(request)
-    services.kept("profiles", given.get("profile"))
-    file = services.state.file("profiles", str(given["profile"]))
-    exact = given.get("exact") is True
-    task = {"file": str(file), **promise_of(given), "exact": exact}
+    body = await read_object(request)
+    services.kept("profiles", body.get("profile"))
+    file = services.state.file("profiles", str(body["profile"]))
+    exact = body.get("exact") is True
+    task = {"file": str(file), **promise_of(body), "exact": exact}
     # exact plans take seconds: they must not make the next quick answer wait
     keep = "plan" if exact else "predict"
     return answer(await unless_gone(request, services.ask("predict", task, keep)))
@@ -182,12 +182,12 @@ async def show_release(request: Request) -> Response:
 
 async def query(request: Request) -> Response:
     services = services_of(request)
-    given = await read_object(request)
-    sql, confidence = given.get("sql"), given.get("confidence", 0.95)
-    if given.get("release") is True:
+    body = await read_object(request)
+    sql, confidence = body.get("sql"), body.get("confidence", 0.95)
+    if body.get("release") is True:
         release = _explored(services)
     else:
-        job = services.jobs.get(given.get("job"))
+        job = services.jobs.get(body.get("job"))
         if job.kind != "publish" or job.state != "done":
             raise DataError("Only a finished release can be asked.")
         release = services.jobs.folder(job) / "release"
@@ -196,11 +196,11 @@ async def query(request: Request) -> Response:
     if not is_share(confidence):
         raise Refusal(400, "The confidence is a number between 0 and 1.")
     task = {"release": str(release), "sql": sql, "confidence": float(confidence)}
-    task |= _ways_of_asking(given)
+    task |= _ways_of_asking(body)
     found = await unless_gone(request, services.ask("query", task, "query"))
     # an answer carries its question: whoever asked twice knows which one this answers
     asked = {name: value for name, value in task.items() if name != "release"}
-    return answer({**found, "asked": {**asked, "number": _number_of(given)}})
+    return answer({**found, "asked": {**asked, "number": _number_of(body)}})
 
 
 def _ways_of_asking(given: dict[str, Any]) -> dict[str, Any]:

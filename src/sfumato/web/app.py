@@ -120,8 +120,8 @@ async def _refusal(request: Request, error: Exception) -> Response:
 
 async def _failed(request: Request, error: Exception) -> Response:
     assert isinstance(error, TaskFailed)
-    told = {key: value for key, value in error.told.items() if key != "error"}
-    return problem(400, str(error), **told)
+    details = {key: value for key, value in error.told.items() if key != "error"}
+    return problem(400, str(error), **details)
 
 
 async def _mistake(request: Request, error: Exception) -> Response:

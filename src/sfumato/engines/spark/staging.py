@@ -48,8 +48,8 @@ class FramePeople(CodedPeople):
 
         (text,) = sqlglot.transpile(query, read="duckdb", write="spark")
         text = text.replace("FROM people", "FROM {people}")
-        found = self._frame.sparkSession.sql(text, people=self._frame).toArrow()
-        for batch in found.to_batches():
+        answer = self._frame.sparkSession.sql(text, people=self._frame).toArrow()
+        for batch in answer.to_batches():
             yield normalize(batch, batch.schema.names)
 
 
@@ -81,17 +81,19 @@ class FrameStaged(Staged):
         """What becomes of the rows has the number of their partition, too."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        own = {name: self.columns[name] for name in columns}
+        coded_names = {name: self.columns[name] for name in columns}
         sealed, schema = self._sealed, schema.append(pa.field(PART, pa.int32()))
 
         def changed(batches: Batches) -> Batches:
             domains = sealed.open()
             for batch in batches:
-                coded = named(batch, [*own.values(), PART])
-                made = step(restored_batch(coded, own, domains))
-                yield pa.RecordBatch.from_arrays([*made.columns, coded.column(PART)], schema=schema)
+                coded = named(batch, [*coded_names.values(), PART])
+                changed_batch = step(restored_batch(coded, coded_names, domains))
+                yield pa.RecordBatch.from_arrays(
+                    [*changed_batch.columns, coded.column(PART)], schema=schema
+                )
 
-        chosen = numbered(self.frame, [*own.values(), PART])
+        chosen = numbered(self.frame, [*coded_names.values(), PART])
         return FramePeople(chosen.mapInArrow(changed, from_arrow_schema(schema)))
 
 
@@ -117,13 +119,15 @@ def stage_frame(table: Table, frame: Any, held: ExitStack) -> Table:
     described = replace(table, source=SchemaSource(table.label, table.source.schema))
 
     def tell(batches: Batches) -> Batches:
-        found, read, number = new_dictionaries(described), 0, 0
+        dictionaries, read, number = new_dictionaries(described), 0, 0
         for batch in batches:
             plain = normalize(named(batch, names), names)
             whole = drop_missing(described, plain)
             read, number = read + plain.num_rows, number + whole.num_rows
-            coded_arrays(described, whole, found)
-        values = pickle.dumps({name: each.values for name, each in found.items()})
+            coded_arrays(described, whole, dictionaries)
+        values = pickle.dumps(
+            {name: dictionary.values for name, dictionary in dictionaries.items()}
+        )
         arrays = [pa.array([values]), pa.array([read]), pa.array([number])]
         yield pa.RecordBatch.from_arrays(arrays, names=["found", "read", "number"])
 
@@ -131,11 +135,11 @@ def stage_frame(table: Table, frame: Any, held: ExitStack) -> Table:
     chosen = numbered(frame, names)
     for row in chosen.mapInArrow(tell, "found binary, read long, number long").toLocalIterator():
         read, number = read + row.read, number + row.number
-        told = pickle.loads(row.found)
-        for name, values in told.items():
+        seen = pickle.loads(row.found)
+        for name, values in seen.items():
             coded_arrays(table, pa.RecordBatch.from_arrays([values], names=[name]), whole)
     refuse_nobody(table, read, number)
-    domains = {name: each.values for name, each in whole.items()}
+    domains = {name: dictionary.values for name, dictionary in whole.items()}
     sealed = Sealed[Mapping[str, pa.Array]](domains, frame.sparkSession)
     held.enter_context(closing(sealed))
     kinds = [

@@ -148,7 +148,7 @@ def _measured(trial: Trial, progress: Progress) -> dict[str, Any]:
         "caveats": list(manifest.caveats),
         "accuracy": accuracy.to_json(),
         "answers": {
-            part: [_number(each) for each in getattr(answers, part).tolist()]
+            part: [_number(number) for number in getattr(answers, part).tolist()]
             for part in ("estimates", "stderrs", "low", "high")
         },
         "audit": verdict.to_json(),
@@ -204,10 +204,10 @@ def _attacked(
         )
     except SfumatoError as error:
         return [], str(error)
-    found = [outcome.to_json() for outcome in outcomes]
-    for described in found:
+    outcomes_json = [outcome.to_json() for outcome in outcomes]
+    for described in outcomes_json:
         del described["exposed"]
-    return found, None
+    return outcomes_json, None
 
 
 def _number(value: float) -> float | None:
