@@ -30,11 +30,11 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 moment, number = sys.argv[1], int(sys.argv[2])
 sys.argv[1:] = sys.argv[3:]
-import sfumato.engines.engine, sfumato.engines.counting, sfumato.engines.coding
+import sfumato.engines.engine, sfumato.engines.counting, sfumato.engines.staging
 import sfumato.engines.spelling, sfumato.engines.spool, sfumato.release.bundle
 import sfumato.engines.choosing, sfumato.engines.publishing
 places = {
-    "reading": (sfumato.engines.coding.ValueCounter, "add"),
+    "reading": (sfumato.engines.staging.Dictionary, "add"),
     "planning": (sfumato.engines.publishing, "choose_plan"),
     "applying": (sfumato.engines.spool.Spool, "add"),
     "writing": (sfumato.engines.spelling, "_opened"),

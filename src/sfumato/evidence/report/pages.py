@@ -98,7 +98,7 @@ def _posterior(evidence: Evidence, histograms: list[Histogram]) -> KeyFigure:
         and not isinstance(finding.value, str | None)
     ]
     if reached:
-        words = "The most that anybody the promise speaks of can believe of one person's value, "
+        words = "The largest posterior of one person's value for anybody the promise speaks of, "
         return KeyFigure.of_share(title, max(reached), words + "as the audit measured it.")
     ceilings = [
         float(ceiling)
@@ -109,7 +109,7 @@ def _posterior(evidence: Evidence, histograms: list[Histogram]) -> KeyFigure:
     if not ceilings:
         words = "The limit differs by value and follows counts that the release hides."
         return KeyFigure(title, "–", words)
-    words = "No more can anybody the promise speaks of believe of a value that it covers."
+    words = "The promise allows nobody it speaks of a larger posterior of a value that it covers."
     return KeyFigure.of_share(title, max(ceilings), words)
 
 
@@ -169,8 +169,8 @@ def _audit_tables(evidence: Evidence) -> list[ResultTable]:
     findings = evidence.findings or ()
     notable = [f for f in findings if f.holds is False or f.check is not POSTERIOR]
     note = (
-        "Where a release is tested for odd draws, the figure says how many honest releases look no "
-        "better, and only a very small one is an alarm. Checks without figures were made too; "
+        "Where the draws are tested, the figure is a p-value, and only a very small one is an "
+        "alarm. Checks without figures were made too; "
         "their figures tell about single values of the raw table, and 'sfumato audit' shows them "
         "to the steward."
     )

@@ -102,7 +102,7 @@ def optimal_setting(counts: IntArray, limits: Limits, max_size: int) -> Optimum 
     >>> from fractions import Fraction as F
     >>> best = optimal_setting(np.array([4, 4, 3, 2, 1]), Limits((F(1, 3),) * 5), 5)
     >>> best.setting, best.bound <= loss(best.setting)
-    ((Part(size=3, buckets=2), Part(size=4, buckets=2)), True)
+    ((SizedBuckets(size=3, buckets=2), SizedBuckets(size=4, buckets=2)), True)
     """
     if int(counts.sum()) == 0:
         return Optimum((), np.zeros((0, len(counts)), np.int64), Fraction(0))

@@ -203,7 +203,7 @@ class OptimalBuckets(BucketMechanism):
     >>> plan = OptimalBuckets().plan(
     ...     Profile(14, {"s": counts}), LDiversity(3), Draws.from_seed(1))
     >>> plan.setting
-    (Part(size=3, buckets=2), Part(size=4, buckets=2))
+    (SizedBuckets(size=3, buckets=2), SizedBuckets(size=4, buckets=2))
     """
 
     objective: str = "error"

@@ -217,10 +217,10 @@ class Advice(Result):
         ]
         names = ("column", "guarantee", "error", "average ceiling")
         table = ResultTable("Columns", "what each is promised", names, rows)
-        return [table, *([cost] if (cost := dearest(self.spared)) else [])]
+        return [table, *([cost] if (cost := costliest(self.spared)) else [])]
 
 
-def dearest(spared: Sequence[Spared]) -> str:
+def costliest(spared: Sequence[Spared]) -> str:
     """Which column costs the others most, and what to do about it; '' where there is one only."""
     gains = [one for one in spared if math.isfinite(one.without) and math.isfinite(one.others)]
     if not gains:

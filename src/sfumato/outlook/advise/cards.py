@@ -18,7 +18,7 @@ from sfumato.engines.person_rows import one_row_each
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee
 from sfumato.guarantees.value_table import label
-from sfumato.outlook.advise.advice import Option, dearest
+from sfumato.outlook.advise.advice import Option, costliest
 from sfumato.outlook.advise.families import families, stated_ceilings
 from sfumato.outlook.advise.pricing import Pricing
 from sfumato.outlook.advise.search import solve, spared
@@ -49,7 +49,7 @@ class CardColumn:
 @dataclass(frozen=True)
 class Card:
     """One promise in figures. `guarantee` is None where nothing reaches the error; `error` is that
-    of the column that is worst off; `dearest` says which of several columns costs most."""
+    of the column that is worst off; `costliest` says which of several columns costs most."""
 
     way: str
     wished: float
@@ -58,7 +58,7 @@ class Card:
     error: float | None = None
     against: str | None = None
     columns: tuple[CardColumn, ...] = ()
-    dearest: str = ""
+    costliest: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return {**vars(self), "columns": [dict(vars(column)) for column in self.columns]}
@@ -106,7 +106,7 @@ def cards(
             chosen_cards.append(Card(way, wished, count))
             continue
         columns = tuple(_column(best, best.guarantee, histogram) for histogram in histograms)
-        told = dearest(tuple(spared(pricing, best, listed)))
+        told = costliest(tuple(spared(pricing, best, listed)))
         chosen_cards.append(
             Card(way, wished, count, str(best.guarantee), best.error, best.against, columns, told)
         )
