@@ -306,7 +306,7 @@ def several() -> sf.Table:
     return sf.read(table, quasi="age,sex,region", sensitive="disease,smokes,code")
 
 
-def test_several_columns_have_a_promise_each_and_the_dearest_is_named(tmp_path: Path) -> None:
+def test_several_columns_have_a_promise_each_and_the_costliest_is_named(tmp_path: Path) -> None:
     table = several()
     advice = sf.advise(table, target_error=0.25, min_count=200, among=["l-diversity", "f-privacy"])
     chosen = advice.recommended

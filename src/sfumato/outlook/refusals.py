@@ -16,6 +16,7 @@ from sfumato.engines.counting import take_profile
 from sfumato.engines.person_rows import one_row_each
 from sfumato.errors import InfeasibleGuarantee, SfumatoError
 from sfumato.guarantees import DEFAULT_PROMISE, Guarantee, parse_guarantee
+from sfumato.mechanisms.buckets.feasible import require_feasible
 from sfumato.profile import Profile
 from sfumato.table import as_table
 
@@ -87,18 +88,13 @@ def _try(
 
 def _require_feasible(profile: Profile, promise: Guarantee) -> None:
     """Refuse a promise that a column does not allow; the repair is one that all columns allow."""
-    for histogram in profile.histograms.values():
-        try:
-            promise.require_feasible(histogram)
-        except InfeasibleGuarantee as error:
-            nearest = error.nearest or DEFAULT_PROMISE
-            raise error.repaired_by(guarantee=_kept(profile, nearest)) from None
-
-
-def _kept(profile: Profile, nearest: str) -> str:
+    histograms = list(profile.histograms.values())
     try:
-        for histogram in profile.histograms.values():
-            parse_guarantee(nearest).require_feasible(histogram)
-    except SfumatoError:
-        return DEFAULT_PROMISE
-    return nearest
+        require_feasible(promise, histograms)
+    except InfeasibleGuarantee as error:
+        nearest = parse_guarantee(error.nearest or DEFAULT_PROMISE)
+        try:
+            require_feasible(nearest, histograms)
+        except InfeasibleGuarantee:
+            nearest = parse_guarantee(DEFAULT_PROMISE)
+        raise error.repaired_by(guarantee=str(nearest)) from None

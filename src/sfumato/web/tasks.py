@@ -1,7 +1,7 @@
 """What a worker can do: each task calls the function that the command line calls.
 
 Tables, profiles and releases are named by paths that the server has checked. Results are plain
-JSON: no infinities, no paths, no raw records.
+JSON: no infinities, no paths, and no raw records but the few that a steward asks to see.
 """
 
 from __future__ import annotations
