@@ -10,6 +10,8 @@ def main() -> None:
     """Entry point of the `sfumato` program."""
     # typer's pydantic would look for plugins among all packages that are installed
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    # matrices are small: OpenBLAS's threads would mostly wait for each other
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         if set(sys.argv) & {"query", "crosstab"}:
             from sfumato.cli.loading import load_little

@@ -35,7 +35,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     epilog="Every command also takes --timeout, --memory-limit, --spill-limit and --threads where "
-    "it may take long, and the flags that say how a file is written: see docs/commands.md.",
+    "it may take long, and the flags that say how a file is written: see docs/tables.md.",
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )

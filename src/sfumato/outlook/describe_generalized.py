@@ -11,6 +11,7 @@ from sfumato.mechanisms.heterogeneous.buckets import Layers, attained_beta
 from sfumato.mechanisms.heterogeneous.diversity import diversity_layers
 from sfumato.mechanisms.heterogeneous.likeness import likeness_layers
 from sfumato.profile import Histogram, Profile
+from sfumato.release import GeneralizedRelease
 from sfumato.results import Cell, ResultTable
 
 DIVERSITIES = (2, 3, 5, 8, 10, 15, 20, 30)
@@ -23,7 +24,7 @@ def describe_generalized(
     profile: Profile, guarantee: Guarantee, plan: Plan
 ) -> tuple[list[ResultTable], list[str]]:
     """For ranges and sets: which l and beta this histogram allows."""
-    if plan.kind != "generalized" or not isinstance(guarantee, LDiversity | BetaLikeness):
+    if plan.kind != GeneralizedRelease.kind or not isinstance(guarantee, LDiversity | BetaLikeness):
         return [], []
     return [allowed(histogram) for histogram in profile.histograms.values()], []
 

@@ -37,7 +37,7 @@ from sfumato.queries.rules import Normal, RuleShape, Sample, with_pairs
 from sfumato.queries.session import Session, session_of
 from sfumato.queries.sources import QuestionSource
 from sfumato.queries.statements import in_order
-from sfumato.release import BucketedRelease, Release
+from sfumato.release import BucketedRelease, PerturbedRelease, Release
 
 MOST_COPIES = 100
 FEWEST = 200  # records, below which nothing can be learnt from a half
@@ -208,7 +208,10 @@ class DealtCompletion(Completion):
         return values
 
 
-_KINDS: dict[str, type[Any]] = {"perturbed": DrawnCompletion, "bucketed": DealtCompletion}
+_KINDS: dict[str, type[Any]] = {
+    PerturbedRelease.kind: DrawnCompletion,
+    BucketedRelease.kind: DealtCompletion,
+}
 
 
 def _whole_buckets(session: Session, quasi: Sequence[str]) -> Iterator[pa.Table]:

@@ -32,12 +32,12 @@ from sfumato.queries.statements import answer as answer_statement
 from sfumato.queries.statements import answer_columns
 from sfumato.queries.statements import grid as grid_statement
 from sfumato.queries.totals import totals_of
-from sfumato.release import Release
+from sfumato.release import BucketedRelease, GeneralizedRelease, PerturbedRelease, Release
 
 SOURCES: dict[str, type[QuestionSource]] = {
-    "perturbed": PerturbedSource,
-    "bucketed": BucketedSource,
-    "generalized": GeneralizedSource,
+    PerturbedRelease.kind: PerturbedSource,
+    BucketedRelease.kind: BucketedSource,
+    GeneralizedRelease.kind: GeneralizedSource,
 }
 
 
