@@ -20,7 +20,7 @@ from sfumato.audits.case import AuditCase, raw_table
 from sfumato.audits.chances import UP
 from sfumato.audits.classes import EquivalenceClasses, ValueCells, find_classes
 from sfumato.audits.draws import check_draws
-from sfumato.audits.following import Groups, ValuePairs
+from sfumato.audits.following import AgreementGroups, ValuePairs
 from sfumato.audits.perturbed import check_amplification
 from sfumato.audits.spelling import rewrite
 from sfumato.draws import Draws, Positions
@@ -273,7 +273,7 @@ def test_the_bounds_are_never_below_the_chance() -> None:
         pairs = ValuePairs.of(
             classes, cells, shown, lambda x, y: np.full(len(x), chance), alone=True
         )
-        every = Groups(pairs, np.zeros(people, np.int64), False, str)
+        every = AgreementGroups(pairs, np.zeros(people, np.int64), False, str)
         for slope in UP:
             every.add(slope, *pairs.moments(slope))
         (exponent,) = every.exponents

@@ -13,7 +13,7 @@ from typing import ClassVar, Self
 
 import pytest
 
-from sfumato.audits import CHECKS, AuditCase, Check, Disclosure, Finding
+from sfumato.audits import CHECKS, AuditCase, AuditCheck, Disclosure, Finding
 from sfumato.audits.findings import Direction
 from sfumato.draws import Draws
 from sfumato.guarantees import GUARANTEES, Ceilings, Guarantee, Parameter, Reach, Reader
@@ -75,7 +75,7 @@ class CoinToss(Guarantee):
         return [cls(Fraction(k, 20)) for k in range(1, 20)]
 
 
-KEPT = Check("coin", "chance that {column} is kept", Disclosure.PUBLIC, judges=True)
+KEPT = AuditCheck("coin", "chance that {column} is kept", Disclosure.PUBLIC, judges=True)
 
 
 def check_coin(case: AuditCase) -> Iterator[Finding]:

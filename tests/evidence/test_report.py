@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
-from sfumato.audits import Check, CheckResult, Finding
+from sfumato.audits import AuditCheck, CheckResult, Finding
 from sfumato.audits.catalogue import ELIGIBILITY, POSTERIOR
 from sfumato.audits.findings import Direction
 from sfumato.evidence.report import Report, write_report
@@ -231,7 +231,7 @@ def test_the_release_that_shows_counts_may_be_reported_with_them(
 
 
 def test_a_check_that_says_nothing_of_disclosure_keeps_its_figures() -> None:
-    tomorrow = Check("tomorrow", "a check of tomorrow")
+    tomorrow = AuditCheck("tomorrow", "a check of tomorrow")
     for check in (tomorrow, ELIGIBILITY):
         finding = Finding.limited(
             check, 2137, Direction.AT_MOST, 2138, column="disease", witness="row 17 has disease a"

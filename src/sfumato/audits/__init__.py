@@ -18,7 +18,7 @@ from sfumato.audits import (  # noqa: F401  # noqa: F401
     sampled,
 )
 from sfumato.audits.case import CHECKS, AuditCase, Before, Look, concerns, raw_table
-from sfumato.audits.catalogue import Check, Disclosure
+from sfumato.audits.catalogue import AuditCheck, Disclosure
 from sfumato.audits.findings import CheckResult, Finding, Verdict
 from sfumato.audits.perturbed import check_decoys
 from sfumato.audits.replay import check_replay, declared_again
@@ -155,7 +155,7 @@ def _unjudged(release: Release, findings: list[Finding], why: str) -> Iterator[F
 __all__ = [
     "CHECKS",
     "AuditCase",
-    "Check",
+    "AuditCheck",
     "CheckResult",
     "Disclosure",
     "Finding",

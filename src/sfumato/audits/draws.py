@@ -26,7 +26,7 @@ from sfumato.audits.case import AuditCase, concerns
 from sfumato.audits.chances import ALARM, DOWN, UP, FloatArray, Tests, count_exponents
 from sfumato.audits.classes import EquivalenceClasses, find_classes
 from sfumato.audits.findings import Direction, Finding
-from sfumato.audits.following import MOST_VALUES, Chances, Groups, ValuePairs
+from sfumato.audits.following import MOST_VALUES, AgreementGroups, Chances, ValuePairs
 from sfumato.audits.perturbed import quotas_of
 from sfumato.audits.sampled import sampled_distances
 from sfumato.columns import value_text
@@ -148,19 +148,19 @@ def _agreement(
     if pairs is None:
         return
     values = [value_text(value) for value in case.profile.histograms[column].values]
-    everybody = Groups(pairs, np.zeros(len(pairs.owner), np.int64), False,
+    everybody = AgreementGroups(pairs, np.zeros(len(pairs.owner), np.int64), False,
                         lambda _: f"everybody in {column!r}")  # fmt: skip
-    groups = [Groups(pairs, pairs.shown, True, lambda code: f"true value {values[code]}")]
+    groups = [AgreementGroups(pairs, pairs.shown, True, lambda code: f"true value {values[code]}")]
     for quasi in classes.quasi:
         group = quasi.group[pairs.owner]
-        groups.append(Groups(pairs, group, False, quasi.name))
+        groups.append(AgreementGroups(pairs, group, False, quasi.name))
         both = group[pairs.cell] * len(values) + pairs.shown
 
         def name(key: int, of: Callable[[int], str] = quasi.name) -> str:
             value, code = divmod(key, len(values))
             return f"{of(value)} with {values[code]}"
 
-        groups.append(Groups(pairs, both, True, name))
+        groups.append(AgreementGroups(pairs, both, True, name))
     for slope in UP:
         moments = pairs.moments(slope)
         for each in (everybody, *groups):
@@ -206,7 +206,9 @@ def _coin(
     pairs = ValuePairs.of(classes, true, shown, both, alone=alone)
     if pairs is not None:
         every = np.zeros(len(pairs.owner), np.int64)
-        agreement = Groups(pairs, every, False, lambda _: f"{first!r} and {second!r} together")
+        agreement = AgreementGroups(
+            pairs, every, False, lambda _: f"{first!r} and {second!r} together"
+        )
         for slope in UP:
             agreement.add(slope, *pairs.moments(slope))
         yield Tests(agreement.exponents, agreement.name)

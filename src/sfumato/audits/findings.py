@@ -10,7 +10,7 @@ from fractions import Fraction
 from itertools import groupby
 from typing import Any
 
-from sfumato.audits.catalogue import PERSON_TOGETHER, Check, Disclosure
+from sfumato.audits.catalogue import PERSON_TOGETHER, AuditCheck, Disclosure
 from sfumato.engines.exposure import Exposure
 from sfumato.results import Result as Shown
 from sfumato.results import as_json, html_paragraphs, html_table
@@ -62,7 +62,7 @@ class Finding:
     findings, so that a figure beyond its limit is never called fine.
     """
 
-    check: Check
+    check: AuditCheck
     result: CheckResult
     column: str | None = None
     value: Figure | None = None
@@ -84,7 +84,7 @@ class Finding:
 
     @classmethod
     def limited(
-        cls, check: Check, value: Figure, direction: Direction, limit: Figure, **more: Any
+        cls, check: AuditCheck, value: Figure, direction: Direction, limit: Figure, **more: Any
     ) -> Finding:
         """Holds where the value keeps its limit.
 
@@ -96,22 +96,22 @@ class Finding:
         return cls(check, result, value=value, limit=limit, direction=direction, **more)
 
     @classmethod
-    def none(cls, check: Check, number: int, **more: Any) -> Finding:
+    def none(cls, check: AuditCheck, number: int, **more: Any) -> Finding:
         """Holds where nothing of what is counted was found."""
         return cls.limited(check, number, Direction.AT_MOST, 0, **more)
 
     @classmethod
-    def plain(cls, check: Check, holds: bool, **more: Any) -> Finding:
+    def plain(cls, check: AuditCheck, holds: bool, **more: Any) -> Finding:
         """A yes or no without a figure."""
         return cls(check, CheckResult.OK if holds else CheckResult.FAILED, **more)
 
     @classmethod
-    def skipped(cls, check: Check, **more: Any) -> Finding:
+    def skipped(cls, check: AuditCheck, **more: Any) -> Finding:
         """What could not be looked at; the witness says what would be needed."""
         return cls(check, CheckResult.SKIPPED, **more)
 
     @classmethod
-    def info(cls, check: Check, value: Figure, **more: Any) -> Finding:
+    def info(cls, check: AuditCheck, value: Figure, **more: Any) -> Finding:
         """A figure that nothing was promised about."""
         return cls(check, CheckResult.INFO, value=value, **more)
 

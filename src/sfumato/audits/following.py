@@ -81,7 +81,7 @@ class ValuePairs:
         return np.searchsorted(self.cell, np.arange(len(self.owner)))
 
 
-class Groups:
+class AgreementGroups:
     """Groups of people: `key` numbers that of every cell or, where a group is about one value
     that is shown, of every pair; −1 for none.
 

@@ -170,7 +170,7 @@ def _groups(ranges: Ranges, trace: Matches) -> Iterator[Finding]:
 
 
 def _shares(
-    ranges: Ranges, check: catalogue.Check, side: str, starts: IntArray, values: IntArray
+    ranges: Ranges, check: catalogue.AuditCheck, side: str, starts: IntArray, values: IntArray
 ) -> Finding:
     """The largest share of a value among what belongs to one person, row or group: exactly."""
     share, ceiling, value, owner, broken = largest_share(starts, values, ranges.ceilings)
