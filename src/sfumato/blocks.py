@@ -108,11 +108,11 @@ class BlockTree:
     @cached_property
     def _edges(self) -> Mapping[str, npt.NDArray[np.float64]]:
         """The edges of every column that is cut by numbers, ascending."""
-        found: dict[str, set[float]] = {}
+        edges_by_column: dict[str, set[float]] = {}
         for cut in self.cuts:
             if cut is not None and cut.below is not None:
-                found.setdefault(cut.column, set()).add(float(cut.below))
-        return {column: np.array(sorted(edges)) for column, edges in found.items()}
+                edges_by_column.setdefault(cut.column, set()).add(float(cut.below))
+        return {column: np.array(sorted(edges)) for column, edges in edges_by_column.items()}
 
     def numbers(self, records: pa.RecordBatch | pa.Table) -> IntArray:
         """The block of every record: O(columns) where its codes were met before, else O(depth)."""
@@ -168,8 +168,8 @@ class BlockTree:
             else:
                 named = self._named[column]
                 rows, values = as_codes(array)
-                place = [named.get(value, len(named)) for value in values]
-                codes[column] = np.array(place, np.min_scalar_type(len(named)))[rows]
+                value_codes = [named.get(value, len(named)) for value in values]
+                codes[column] = np.array(value_codes, np.min_scalar_type(len(named)))[rows]
         return codes
 
     @cached_property

@@ -168,10 +168,10 @@ def _say(answers: IO[str], message: dict[str, Any]) -> None:
 
 def error_json(error: SfumatoError) -> dict[str, Any]:
     """What is shown of an error that was raised on purpose."""
-    told: dict[str, Any] = {"error": str(error)}
+    document: dict[str, Any] = {"error": str(error)}
     if isinstance(error, InfeasibleGuarantee):
-        told |= {"witness": error.witness, "nearest": error.nearest}
-    return told
+        document |= {"witness": error.witness, "nearest": error.nearest}
+    return document
 
 
 def unexpected(error: BaseException) -> str:

@@ -116,7 +116,7 @@ class Result:
 
     def to_json(self) -> dict[str, Any]:
         """One JSON object: infinite numbers are "inf" and "-inf", what is no number is null."""
-        names = [each.name for each in dataclasses.fields(self)]  # type: ignore[arg-type]
+        names = [entry.name for entry in dataclasses.fields(self)]  # type: ignore[arg-type]
         names = [*(name for name in names if name not in self.kept), *self.more]
         return {name: as_json(getattr(self, name)) for name in names}
 
@@ -162,7 +162,9 @@ def as_json(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
     if dataclasses.is_dataclass(value):
-        return {each.name: as_json(getattr(value, each.name)) for each in dataclasses.fields(value)}
+        return {
+            entry.name: as_json(getattr(value, entry.name)) for entry in dataclasses.fields(value)
+        }
     if isinstance(value, Path):
         return str(value)
     if hasattr(value, "tolist"):  # numpy's

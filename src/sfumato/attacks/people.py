@@ -31,8 +31,8 @@ class Domains:
     def codes(self, column: int, array: pa.Array | pa.ChunkedArray) -> IntArray:
         """The code of every entry of an array of that column."""
         values = self.values[column]
-        found = pc.index_in(plain(array).cast(values.type), value_set=values)
-        return np.asarray(found.fill_null(len(values)).to_numpy(), np.int64)
+        indices = pc.index_in(plain(array).cast(values.type), value_set=values)
+        return np.asarray(indices.fill_null(len(values)).to_numpy(), np.int64)
 
     def all_codes(self, records: pa.Table) -> Codes:
         """The codes of all columns of a table."""

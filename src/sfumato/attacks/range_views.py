@@ -58,32 +58,32 @@ class RangesView(View):
         packed = [np.packbits(holds[first].T, axis=1) for holds in self.holds]
         step = max(1, PAIRS // max(len(first), 1))
         for start in range(0, len(codes[0]), step):
-            held = np.full((1, 1), 255, np.uint8)
+            fitting = np.full((1, 1), 255, np.uint8)
             for rows, column in zip(packed, codes, strict=True):
-                held = held & rows[column[start : start + step]]
-            position, byte = np.nonzero(held)
-            which, bit = np.nonzero(np.unpackbits(held[position, byte][:, None], axis=1))
+                fitting = fitting & rows[column[start : start + step]]
+            position, byte = np.nonzero(fitting)
+            which, bit = np.nonzero(np.unpackbits(fitting[position, byte][:, None], axis=1))
             yield position[which] + start, byte[which] * 8 + bit
 
     def tables(self, sizes: list[int], *, estimated: bool) -> list[FloatArray]:
         """Every record counts for all values that its range or set holds."""
-        found = [np.zeros((holds.shape[1], self.values)) for holds in self.holds]
+        by_column = [np.zeros((holds.shape[1], self.values)) for holds in self.holds]
         for start in range(0, len(self.shown), _CHUNK):
             shown = self.shown[start : start + _CHUNK]
             single = np.zeros((len(shown), self.values), np.float32)
             single[np.arange(len(shown)), shown] = 1.0
-            for table, holds in zip(found, self.holds, strict=True):
+            for table, holds in zip(by_column, self.holds, strict=True):
                 table += holds[start : start + _CHUNK].T.astype(np.float32) @ single
-        return found
+        return by_column
 
     def near(self, targets: People) -> tuple[IntArray, FloatArray]:
         """Records whose ranges and sets hold all of the target's values."""
         first, count = self.rows
-        found = np.zeros((len(targets), self.values))
+        totals = np.zeros((len(targets), self.values))
         for person, row in self.fits(targets.codes):
-            np.add.at(found, (person, self.shown[first[row]]), count[row])
-        matches = found.sum(axis=1)
-        return matches.astype(np.int64), found / np.maximum(matches[:, None], 1)
+            np.add.at(totals, (person, self.shown[first[row]]), count[row])
+        matches = totals.sum(axis=1)
+        return matches.astype(np.int64), totals / np.maximum(matches[:, None], 1)
 
     def evidence(
         self, people: People, bins: Mapping[int, IntArray]
@@ -93,23 +93,25 @@ class RangesView(View):
 
         blocks = []
         for holds, codes in zip(self.holds, people.codes, strict=True):
-            held = holds * (np.bincount(codes, minlength=holds.shape[1]) + 1e-9)[None, :]
-            blocks.append(csr_array(held / np.maximum(held.sum(axis=1, keepdims=True), 1e-300)))
+            weights = holds * (np.bincount(codes, minlength=holds.shape[1]) + 1e-9)[None, :]
+            blocks.append(
+                csr_array(weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300))
+            )
         return Design.joined(blocks, bins), ShownSymbols(self.shown, np.eye(self.values))
 
     def weigh(
         self, rule: Links, targets: People, people: People, thorough: bool, draws: Draws
     ) -> FloatArray:
         value, taken = self.shown[self.rows[0]], self._taken(rule, people, draws)
-        found = np.exp(rule.log_chances(targets.codes))
+        posterior = np.exp(rule.log_chances(targets.codes))
         for person, row in self.fits(targets.codes):
-            chance = found[person, value[row]] * taken[row]
+            chance = posterior[person, value[row]] * taken[row]
             those, inverse = np.unique(person, return_inverse=True)
             flat = inverse * rule.values + value[row]
             total = np.bincount(flat, chance, minlength=len(those) * rule.values)
-            chances = total.reshape(-1, rule.values) + 1e-300 * found[those]
-            found[those] = chances / chances.sum(axis=1, keepdims=True)
-        return np.asarray(found)
+            chances = total.reshape(-1, rule.values) + 1e-300 * posterior[those]
+            posterior[those] = chances / chances.sum(axis=1, keepdims=True)
+        return np.asarray(posterior)
 
     def _taken(self, rule: Links, people: People, draws: Draws) -> FloatArray:
         """How much of a person's weight falls on each row, when everybody has one row and every

@@ -75,15 +75,15 @@ def weighed(knowledge: Knowledge, rule: Links, targets: People, draws: Draws) ->
 
 def bins_of(knowledge: Knowledge) -> dict[int, IntArray]:
     """Coarse columns beside the numeric ones, by the reader's register of people."""
-    domains, found = knowledge.people.domains, {}
+    domains, bins_by_column = knowledge.people.domains, {}
     for column, numeric in enumerate(knowledge.numeric):
         if numeric:
             numbers = np.array([*domains.values[column].to_pylist(), None], np.float64)
             counts = np.bincount(knowledge.people.codes[column], minlength=len(numbers))
             bins = quantile_bins(numbers, counts)
             if bins is not None:
-                found[column] = bins
-    return found
+                bins_by_column[column] = bins
+    return bins_by_column
 
 
 @dataclass(frozen=True)
@@ -191,17 +191,17 @@ class Linked(LearnedReader):
         """Of how many people a posterior is far beyond what the promise allows."""
         if not len(chances):
             return {}
-        found = {"share with a posterior above 80 %": float((chances.max(axis=1) > SURE).mean())}
+        by_label = {"share with a posterior above 80 %": float((chances.max(axis=1) > SURE).mean())}
         if knowledge.ceilings is not None:
             far = np.minimum(2 * knowledge.ceilings, 1.0)
             share = float((chances > far * (1 + 1e-9)).any(axis=1).mean())
-            found = {"share with a posterior above twice the ceiling": share, **found}
+            by_label = {"share with a posterior above twice the ceiling": share, **by_label}
         if isinstance(knowledge.view, BucketsView):
             dealt = knowledge.view.dealt
             if not (exact := dealt.exact[dealt.bucket]).all():
                 label = f"share in buckets of more than {EXACT}, where this is an approximation"
-                found[label] = 1 - float(exact.mean())
-        return found
+                by_label[label] = 1 - float(exact.mean())
+        return by_label
 
     def besides(
         self, knowledge: Knowledge, rule: Links, targets: People, draws: Draws

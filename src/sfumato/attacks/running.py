@@ -125,11 +125,11 @@ def attack(
         knowledge = replace(knowledge, thorough=thorough)
         baseline = baseline.looked_at(thorough)
         aim = draws.choose("targets", len(people), min(targets, len(people)))
-        found = []
+        column_outcomes = []
         for index, attempt in enumerate(chosen, done + 1):
             progress(f"attacking: {attempt}", index, steps)
-            found.append(_run(attempt, people, knowledge, aim, baseline, draws))
-        outcomes += sorted(found, key=lambda outcome: -outcome.success.value)
+            column_outcomes.append(_run(attempt, people, knowledge, aim, baseline, draws))
+        outcomes += sorted(column_outcomes, key=lambda outcome: -outcome.success.value)
     return outcomes
 
 

@@ -76,8 +76,8 @@ class Alike:
         asked, inverse = np.unique(wanted, return_inverse=True)
         slot = np.full(int(max(shown.max(initial=-1), wanted.max(initial=-1))) + 1, -1, np.int64)
         slot[asked] = np.arange(len(asked))
-        found = slot[shown]
-        return cls(found, inverse, np.bincount(found[found >= 0], minlength=len(asked)))
+        slots = slot[shown]
+        return cls(slots, inverse, np.bincount(slots[slots >= 0], minlength=len(asked)))
 
     @property
     def counts(self) -> IntArray:
@@ -90,8 +90,8 @@ class Alike:
 
         used = self.slot >= 0
         cells = (np.ones(int(used.sum())), (self.slot[used], of_record[used]))
-        found = csr_array(cells, shape=(len(self.matches), posterior.shape[0])) @ posterior
-        dense = np.asarray(found.todense() if hasattr(found, "todense") else found, np.float64)
+        totals = csr_array(cells, shape=(len(self.matches), posterior.shape[0])) @ posterior
+        dense = np.asarray(totals.todense() if hasattr(totals, "todense") else totals, np.float64)
         return np.asarray((dense / np.maximum(self.matches[:, None], 1))[self.place])
 
     def mean(self, total: FloatArray, rule: Links, targets: People) -> FloatArray:
@@ -177,12 +177,12 @@ class RecordsView(View):
         if self.operator is not None and estimated:
             with suppress(SingularOperator):  # then there is nothing better than what is shown
                 weights = self.operator.observed(self.counts).weights()
-        found = []
+        by_column = []
         for codes, size in zip(self.codes, sizes, strict=True):
             cells = np.bincount(codes * self.symbols + self.shown, minlength=size * self.symbols)
             table = cells.reshape(size, self.symbols).astype(np.float64)
-            found.append(np.maximum(table @ weights @ self.to_values, 0.0))
-        return found
+            by_column.append(np.maximum(table @ weights @ self.to_values, 0.0))
+        return by_column
 
     def near(self, targets: People) -> tuple[IntArray, FloatArray]:
         alike = self.alike(targets)
@@ -217,10 +217,12 @@ class RecordsView(View):
         else as common as it is in the release. κ makes what is shown likeliest under the rule: 1
         for a raw table, 0 where values were drawn without regard to the quasi-identifiers."""
         some = draws.order("trust", len(self.shown))[: max(1, _CELLS // rule.values)]
-        own = np.exp(rule.log_chances(self.codes, some)[np.arange(len(some)), self.shown[some]])
+        own_chances = np.exp(
+            rule.log_chances(self.codes, some)[np.arange(len(some)), self.shown[some]]
+        )
         common = self.prior[self.shown[some]]
         trust = np.linspace(0.0, 1.0, 101)
-        likely = [float(np.log(k * own + (1 - k) * common + 1e-300).sum()) for k in trust]
+        likely = [float(np.log(k * own_chances + (1 - k) * common + 1e-300).sum()) for k in trust]
         best = float(trust[int(np.argmax(likely))])
         return np.asarray(best * np.eye(rule.values) + (1 - best) * self.prior[:, None])
 
@@ -269,11 +271,11 @@ class BucketsView(View):
         """Every record counts for its bucket's values by their share."""
         from scipy.sparse import csr_array
 
-        found, ones = [], np.ones(len(self.bucket))
+        by_column, ones = [], np.ones(len(self.bucket))
         for codes, size in zip(self.codes, sizes, strict=True):
             standing = csr_array((ones, (codes, self.bucket)), shape=(size, len(self.listed)))
-            found.append(np.asarray((standing @ self.shares).todense()))
-        return found
+            by_column.append(np.asarray((standing @ self.shares).todense()))
+        return by_column
 
     def near(self, targets: People) -> tuple[IntArray, FloatArray]:
         alike = self.alike(targets)
@@ -292,11 +294,11 @@ class BucketsView(View):
         codes, slot = [column[rows] for column in self.codes], alike.slot[rows]
         total = np.zeros(len(alike.matches) * self.values)
         rounds = _SCALINGS_THOROUGH if thorough else _SCALINGS_QUICK
-        for _, found in dealt.assigned(partial(rule.pair_scores, codes), rounds):
-            inside = slot[found.record]
+        for _, assigned in dealt.assigned(partial(rule.pair_scores, codes), rounds):
+            inside = slot[assigned.record]
             used = inside >= 0
-            flat = inside[used] * self.values + found.value[used]
-            total += np.bincount(flat, found.chance[used], minlength=len(total))
+            flat = inside[used] * self.values + assigned.value[used]
+            total += np.bincount(flat, assigned.chance[used], minlength=len(total))
         return alike.mean(total.reshape(-1, self.values), rule, targets)
 
 

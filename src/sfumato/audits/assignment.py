@@ -33,7 +33,7 @@ def row_tests(case: AuditCase) -> Tests:
     connection, sensitive = case.connect(), case.table.sensitive
     connection.register("stream", case.raw_reader(rule.column))
     codes = ", ".join(f"o.__code_{k}" for k in range(len(sensitive)))
-    found = connection.sql(
+    single_rows = connection.sql(
         "WITH placed AS (SELECT *, row_number() OVER () AS __place FROM stream), "
         "ranked AS (SELECT *, count(*) OVER (PARTITION BY __person) AS n, "
         "row_number() OVER (PARTITION BY __person ORDER BY __place) AS rank, "
@@ -44,17 +44,17 @@ def row_tests(case: AuditCase) -> Tests:
         f"LEFT JOIN (SELECT *, 1 AS there FROM shown) AS s ON {same('o', 's', names)} "
         f"WHERE o.alike = 1 AND o.n > {rule.rows}"
     ).to_arrow_table()  # fmt: skip
-    chance, taken = (found.column(name).to_numpy() for name in ("chance", "taken"))
-    exponents, told = [], []
+    chance, taken = (single_rows.column(name).to_numpy() for name in ("chance", "taken"))
+    exponents, descriptions = [], []
     for index, column in enumerate((*sensitive, "rank")):
-        code = found.column(column if column == "rank" else f"__code_{index}").to_numpy()
+        code = single_rows.column(column if column == "rank" else f"__code_{index}").to_numpy()
         number = np.asarray(np.bincount(code, taken), np.float64)
         exponents.append(count_exponents(number, number, partial(_summed, code, chance)))
         of = ["the first row", "a later row"] if column == "rank" else [
             value_text(value) for value in case.profile.histograms[column].values]  # fmt: skip
-        told += [f"of people's rows, {of[k]} is published {number[k]:,.0f} times of "
+        descriptions += [f"of people's rows, {of[k]} is published {number[k]:,.0f} times of "
                  f"{np.bincount(code)[k]:,}" for k in range(len(number))]  # fmt: skip
-    return Tests(np.concatenate(exponents), lambda test: told[test])
+    return Tests(np.concatenate(exponents), lambda test: descriptions[test])
 
 
 def bucket_tests(case: AuditCase) -> Iterator[Tests]:
@@ -77,10 +77,10 @@ def bucket_tests(case: AuditCase) -> Iterator[Tests]:
     block = np.zeros(len(bucket), np.int64)
     if release.tree is not None:  # people are assigned within their block
         block = np.searchsorted(release.first_buckets, bucket, side="right") - 1
-    held = [rows.column(f"__code_{k}").to_numpy() for k in range(len(release.sensitive))]
-    yield from _fakes(case, bucket, held[0])
-    _, code = np.unique(np.stack([block, *held]), axis=1, return_inverse=True)
-    exponents, told = [], []
+    code_columns = [rows.column(f"__code_{k}").to_numpy() for k in range(len(release.sensitive))]
+    yield from _fakes(case, bucket, code_columns[0])
+    _, code = np.unique(np.stack([block, *code_columns]), axis=1, return_inverse=True)
+    exponents, descriptions = [], []
     for name in (*case.table.quasi, "__place"):
         encoded = rows.column(name).combine_chunks()
         if not pa.types.is_dictionary(encoded.type):
@@ -92,8 +92,8 @@ def bucket_tests(case: AuditCase) -> Iterator[Tests]:
         mark = mark if len(position) <= PARTS else _near(mark, block)
         exponents.append(in_common(code.reshape(-1), bucket, mark))
         what = "their place in the table" if name == "__place" else repr(name)
-        told.append(f"people who share a bucket have {what} in common")
-    yield Tests(np.array(exponents), lambda test: told[test])
+        descriptions.append(f"people who share a bucket have {what} in common")
+    yield Tests(np.array(exponents), lambda test: descriptions[test])
 
 
 def _fakes(case: AuditCase, bucket: IntArray, held: IntArray) -> Iterator[Tests]:
@@ -110,7 +110,7 @@ def _fakes(case: AuditCase, bucket: IntArray, held: IntArray) -> Iterator[Tests]
     lists[listed.column("bucket").to_numpy(), release.shown_codes(listed, histogram.column)] = True
     true = np.zeros_like(lists)
     true[bucket, held] = True
-    lists, true = (each[true.sum(axis=1) + 1 == lists.sum(axis=1)] for each in (lists, true))
+    lists, true = (matrix[true.sum(axis=1) + 1 == lists.sum(axis=1)] for matrix in (lists, true))
     drawn = Fakes(1, histogram.counts, buckets, Draws.from_seed(0), tuple(ceilings))
     weights = np.where(true, 0, drawn.weights).astype(np.float64)
     for size in np.unique(true.sum(axis=1)):
@@ -158,9 +158,9 @@ def in_common(code: IntArray, bucket: IntArray, mark: IntArray) -> float:
     ones, rows = np.ones(int(moved.sum())), len(counts)
     slots = csr_array((ones, (code[moved], bucket[moved])), shape=(rows, shape[0]))
     marks = csr_array((ones, (code[moved], mark[moved])), shape=(rows, shape[1]))
-    found = float(share[bucket[moved], mark[moved]].sum())
+    observed = float(share[bucket[moved], mark[moved]].sum())
     expected = float(((slots @ share).multiply(marks).sum(axis=1) / counts).sum())
-    gap = abs(found - expected)
+    gap = abs(observed - expected)
     exponent = gap**2 / max(4 * expected + 2 * gap, 1e-300)
     return max(exponent - float(np.log(2)), 0.0)
 

@@ -80,10 +80,10 @@ def _tests(case: AuditCase) -> Iterator[Tests]:
     elif isinstance(case.release, PerturbedRelease):
         classes, chances = find_classes(case), dict[str, Chances]()
         for column, operator in case.release.operators.items():
-            known = _chances(case, column, operator)
-            if known is not None:
-                chances[column] = known
-                yield from _agreement(case, classes, column, known)
+            column_chances = _chances(case, column, operator)
+            if column_chances is not None:
+                chances[column] = column_chances
+                yield from _agreement(case, classes, column, column_chances)
                 yield from _fit(case, classes, column)
         for pair in combinations(chances, 2):
             yield from _coin(case, classes, pair, chances)

@@ -91,7 +91,7 @@ def check_domains(case: AuditCase) -> Iterator[Finding]:
     an earlier release lists was taken over, and says nothing new.
     """
     before = case.before.release.columns if case.before else ()
-    wrong = [told for column in case.release.columns for told in _strange(case, column)
+    wrong = [strange for column in case.release.columns for strange in _strange(case, column)
              if column.role == "quasi" or column not in before]  # fmt: skip
     if not wrong or case.declared:
         yield Finding.none(catalogue.DOMAINS, len(wrong), listed=tuple(wrong))
@@ -123,18 +123,18 @@ def _strange(case: AuditCase, column: Column) -> Iterator[str]:
     if not isinstance(domain, Values) or not isinstance(kept, Values):
         yield from [] if domain == kept else [f"the domain of {name}"]
         return
-    listed, known = ([value_to_json(value) for value in each.values] for each in (domain, kept))
-    observed = {*known}
+    listed, expected = ([value_to_json(value) for value in side.values] for side in (domain, kept))
+    observed = {*expected}
     yield from (f"{value_text(value)} of {name}" for value in listed if value not in observed)
-    if [value for value in listed if value in observed] != known:
+    if [value for value in listed if value in observed] != expected:
         yield f"the order of {name}"
 
 
 def _distinct(case: AuditCase, shown: str) -> pa.Array:
     with scratch_database() as connection:
         query = f"SELECT DISTINCT {shown} AS v FROM {scan(case.release.records)}"
-        found = in_utc(connection.sql(query).to_arrow_table().column("v")).combine_chunks()
-    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+        distinct = in_utc(connection.sql(query).to_arrow_table().column("v")).combine_chunks()
+    return pa.concat_arrays(distinct.chunks) if isinstance(distinct, pa.ChunkedArray) else distinct
 
 
 def _shown(case: AuditCase, column: Column) -> Values | Range | None:
@@ -148,8 +148,8 @@ def _shown(case: AuditCase, column: Column) -> Values | Range | None:
     if not isinstance(column.domain, Values):
         return column.domain
     seen = _distinct(case, f"unnest({names[0]})")
-    known = pc.is_in(typed_values(column.domain.values, seen.type), value_set=seen).to_pylist()
-    pairs = zip(column.domain.values, known, strict=True)
+    is_seen = pc.is_in(typed_values(column.domain.values, seen.type), value_set=seen).to_pylist()
+    pairs = zip(column.domain.values, is_seen, strict=True)
     return Values(tuple(value for value, there in pairs if there))
 
 
@@ -193,7 +193,7 @@ def check_facts(case: AuditCase) -> Iterator[Finding]:
 
 def _cuts_follow(case: AuditCase, nodes: Sequence[BlockNode]) -> bool:
     """Whether blocks are cut where the table's bins end: digits of an edge could say something."""
-    bins = {each.column: each for each in bins_of(stage(case.table))}
+    bins = {binned.column: binned for binned in bins_of(stage(case.table))}
     cuts = [node for node in nodes if node.column is not None]
     return all(
         node.column in bins

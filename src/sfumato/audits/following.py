@@ -54,7 +54,7 @@ class ValuePairs:
         # classes come in the order of a hash, so that those within the bound are a fair choice
         chosen &= np.cumsum(np.where(chosen, support.astype(np.int64) ** 2, 0)) <= MOST_PAIRS
         kept = chosen[true.owner]
-        owner, code, count = (each[kept] for each in (true.owner, true.code, true.count))
+        owner, code, count = (array[kept] for array in (true.owner, true.code, true.count))
         if not len(owner):
             return None
         share = count / classes.sizes[owner]
@@ -91,16 +91,21 @@ class AgreementGroups:
 
     def __init__(self, pairs: ValuePairs, key: IntArray, by_pair: bool, name: Callable[[int], str]):
         self.by_pair, self._name = by_pair, name
-        count, own = pairs.count[pairs.cell], pairs.true[pairs.cell] == pairs.shown
+        count, truthful = pairs.count[pairs.cell], pairs.true[pairs.cell] == pairs.shown
         surprise = np.where(pairs.chance > 0, -np.log(np.maximum(pairs.chance, 1e-300)), 0.0)
         mean, square = (count * pairs.chance * pairs.weight**power for power in (1, 2))
         if by_pair:
-            truth, spread = np.where(own, count * pairs.weight, mean), np.where(own, 0.0, square)
-            people, agreed = np.where(own, count, 0.0), np.zeros(len(own))
-            agreed[own] = pairs.agreed
+            truth, spread = (
+                np.where(truthful, count * pairs.weight, mean),
+                np.where(truthful, 0.0, square),
+            )
+            people, agreed = np.where(truthful, count, 0.0), np.zeros(len(truthful))
+            agreed[truthful] = pairs.agreed
             most = count * surprise
         else:
-            truth = np.bincount(pairs.cell[own], (count * pairs.weight)[own], len(pairs.owner))
+            truth = np.bincount(
+                pairs.cell[truthful], (count * pairs.weight)[truthful], len(pairs.owner)
+            )
             people, agreed, spread = pairs.count, pairs.agreed, np.zeros(len(pairs.owner))
             mean = np.asarray(np.bincount(pairs.cell, mean), np.float64)
             most = pairs.count * np.maximum.reduceat(surprise, pairs.starts)
@@ -115,8 +120,8 @@ class AgreementGroups:
 
     def _sum(self, by_element: FloatArray) -> FloatArray:
         inside = self._place >= 0
-        found = np.bincount(self._place[inside], by_element[inside], len(self.keys))
-        return np.asarray(found, np.float64)
+        totals = np.bincount(self._place[inside], by_element[inside], len(self.keys))
+        return np.asarray(totals, np.float64)
 
     def add(self, slope: float, by_cell: FloatArray, by_pair: FloatArray, missing: int = 0) -> None:
         """One slope more; those below 0 bound the chance of so little agreement, though the
@@ -128,8 +133,8 @@ class AgreementGroups:
             self.truth = np.maximum(self.truth, slope * self._level - moments)
 
     def name(self, group: int) -> str:
-        told = f"{self.agreed[group]:.0f} shown truly of {self.people[group]:.0f}"
-        return f"{self._name(int(self.keys[group]))} ({told}, {self.mean[group]:.1f} expected)"
+        figures = f"{self.agreed[group]:.0f} shown truly of {self.people[group]:.0f}"
+        return f"{self._name(int(self.keys[group]))} ({figures}, {self.mean[group]:.1f} expected)"
 
     def tests(self, sides: int = 1) -> Tests:
         exponents, people = self.exponents - np.log(sides), self.people.astype(np.int64)

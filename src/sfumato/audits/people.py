@@ -152,13 +152,13 @@ def _followed(case: AuditCase, connection: Any) -> Iterator[str]:
     (histogram,) = case.profile.histograms.values()
     listed, domain = ", ".join(names), case.release.domain(histogram.column)
     lists = scan([case.release.file("sensitive")])
-    known = {
+    domain_columns = {
         "value": domain,
         "code": pa.array(range(len(domain)), pa.int64()),
         "share": pa.array([float(share) for share in histogram.shares]),
-        "ceiling": pa.array([float(each) for each in case.guarantee.ceilings(histogram)]),
+        "ceiling": pa.array([float(ceiling) for ceiling in case.guarantee.ceilings(histogram)]),
     }
-    connection.register("domain", pa.table(known))
+    connection.register("domain", pa.table(domain_columns))
     people, beyond, certain = connection.execute(
         f"""
         WITH own AS (SELECT {listed}, any_value(__person) AS person FROM people

@@ -104,8 +104,8 @@ def check_replay(case: AuditCase, receipt: Receipt) -> Iterator[Finding]:
         witness=None if seed is None else f"the receipt says {origin}; it is the seed {seed}",
     )
     if origin == "key-file" and case.table.key is None:
-        told = "the receipt says key-file, but names no column of keys"
-        yield Finding.plain(catalogue.REPLAY, False, witness=told)
+        witness = "the receipt says key-file, but names no column of keys"
+        yield Finding.plain(catalogue.REPLAY, False, witness=witness)
         return
     with scratch_space() as folder:
         try:

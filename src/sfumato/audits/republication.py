@@ -300,8 +300,8 @@ def _shares(case: AuditCase, release: Release, column: str) -> Any:
     buckets = np.asarray(listed.column("bucket").to_numpy(), np.int64)
     counts = np.asarray(listed.column("count").to_numpy(), np.float64)
     places = {value: code for code, value in enumerate(case.profile.histograms[column].values)}
-    known = np.array([places.get(v, -1) for v in release.domain(column).to_pylist()], np.int64)
-    codes = known[release.shown_codes(listed, column)]
+    table_code = np.array([places.get(v, -1) for v in release.domain(column).to_pylist()], np.int64)
+    codes = table_code[release.shown_codes(listed, column)]
     share, kept = counts / np.bincount(buckets, counts)[buckets], codes >= 0
     shape = (int(buckets.max(initial=-1)) + 1, len(places))
     return csr_array((share[kept], (buckets[kept], codes[kept])), shape=shape)

@@ -54,12 +54,13 @@ def check_spelling(release: Release) -> Iterator[Finding]:
         files = list(_different_files(release, again, folder / "release"))
     manifest = list(_different_parts(release, again))
     yield Finding.none(catalogue.SPELLING, len(files) + len(manifest), listed=(*manifest, *files))
-    told, respelled = release.manifest, again
-    if (told.sfumato, told.writer) != (respelled.sfumato, respelled.writer):
+    stated, respelled = release.manifest, again
+    if (stated.sfumato, stated.writer) != (respelled.sfumato, respelled.writer):
         yield Finding.skipped(
             catalogue.BYTES,
-            witness=f"written by sfumato {told.sfumato} with {told.writer or 'another writer'}, "
-            f"this is {respelled.sfumato} with {respelled.writer}: bytes and words were not "
+            witness=f"written by sfumato {stated.sfumato} with "
+            f"{stated.writer or 'another writer'}, this is {respelled.sfumato} with "
+            f"{respelled.writer}: bytes and words were not "
             "compared; 'audit --rewrite OUT' writes a clean copy to give out",
         )
 
@@ -91,7 +92,7 @@ def listed_counts(release: Release) -> dict[str, Histogram]:
     """How many people have each value, as far as the release says."""
     if not isinstance(release, BucketedRelease):
         return {}
-    found, stated = {}, release.histogram
+    by_column, stated = {}, release.histogram
     table = release.side_table("sensitive")
     number = table.column("count").to_numpy()
     for column in release.sensitive:
@@ -99,8 +100,8 @@ def listed_counts(release: Release) -> dict[str, Histogram]:
         counts = np.bincount(release.shown_codes(table, column.name), number, len(values))
         if stated is not None:  # of one column only: fakes are listed too
             counts = np.asarray(stated)
-        found[column.name] = Histogram(column.name, values, counts.astype(np.int64))
-    return found
+        by_column[column.name] = Histogram(column.name, values, counts.astype(np.int64))
+    return by_column
 
 
 def _derived(release: Release) -> Any:

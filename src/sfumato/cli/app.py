@@ -90,12 +90,12 @@ def read_job(path: Path, context: typer.Context) -> dict[str, Any]:
             )
     shared = {key.replace("_", "-"): value for key, value in job.pop(SHARED, {}).items()}
     places = _places(job, shared)
-    known = {FILE, *(option.flag_name for option in TABLE_OPTIONS)}
+    table_flags = {FILE, *(option.flag_name for option in TABLE_OPTIONS)}
     for key in shared:
-        if key not in known:
+        if key not in table_flags:
             raise UsageError(
                 f"The job file {str(path)!r} sets {key!r} under [{SHARED}], which nothing says of "
-                f"a table. There are: {', '.join(sorted(known))}."
+                f"a table. There are: {', '.join(sorted(table_flags))}."
             )
     for command in commands:
         flags = {
@@ -103,10 +103,10 @@ def read_job(path: Path, context: typer.Context) -> dict[str, Any]:
             for parameter in commands[command].params
             for option in parameter.opts
         }
-        own = job.get(command, {})
+        own_settings = job.get(command, {})
         said = {key: value for key, value in (shared | places).items() if key in flags}
-        found = {}
-        for key, value in (said | own).items():
+        parsed = {}
+        for key, value in (said | own_settings).items():
             parameter = flags.get(key.replace("_", "-")) or flags.get(key)
             if parameter is None:
                 raise UsageError(
@@ -115,9 +115,9 @@ def read_job(path: Path, context: typer.Context) -> dict[str, Any]:
                 )
             if parameter.name == "guarantee" and isinstance(value, dict):
                 value = promise_text(value)  # by column
-            found[parameter.name] = _flag_value(value, bool(parameter.multiple))
-        if found:
-            settings[command] = found
+            parsed[parameter.name] = _flag_value(value, bool(parameter.multiple))
+        if parsed:
+            settings[command] = parsed
     return settings
 
 

@@ -116,12 +116,12 @@ def attack(
     requirements = [requirement for limit in limits for requirement in limit.held(outcomes)]
     values = _exposed_values(declared, outcomes) if show else {}
     if as_json:
-        found = [outcome.to_json() for outcome in outcomes]
-        for described in found:
+        documents = [outcome.to_json() for outcome in outcomes]
+        for described in documents:
             for person in described["exposed"] if show else []:
                 person["values"] = values[person["row"]]
         required = {"requirements": requirements} if limits else {}
-        show_json({"outcomes": found, **required})
+        show_json({"outcomes": documents, **required})
     else:
         for outcome in outcomes:
             print(outcome)

@@ -76,8 +76,8 @@ class NumberTally:
             wanted = np.arange(1, bins) * int(self.counts.sum()) // bins
             begins = np.unique(np.searchsorted(before, wanted, side="left"))
             begins = begins[begins < len(self.keys)]
-        found = _number(self.keys[begins[begins > 0]] << self.dropped)
-        return tuple(found[np.isfinite(found)].tolist())
+        numbers = _number(self.keys[begins[begins > 0]] << self.dropped)
+        return tuple(numbers[np.isfinite(numbers)].tolist())
 
 
 def bins_of(table: Table) -> tuple[ColumnBins, ...]:
@@ -150,9 +150,9 @@ class Packer:
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         keys = np.zeros((len(self.names), batch.num_rows), np.int64)
-        for bins, place in zip(self.bins, self.fields, strict=False):
-            own = _bin(bins, batch.column(bins.column)).astype(np.int64)
-            keys[place.word] |= own << place.shift
+        for bins, bin_field in zip(self.bins, self.fields, strict=False):
+            bin_codes = _bin(bins, batch.column(bins.column)).astype(np.int64)
+            keys[bin_field.word] |= bin_codes << bin_field.shift
         codes = {
             column: code[batch.column(column).indices.fill_null(len(code) - 1).to_numpy()]
             for column, code in self._codes.items()

@@ -152,23 +152,23 @@ def _sorted_groups(columns: Sequence[Spelled], rows: Batches, many: bool) -> Ite
 
     connection = scratch_database(columns=1 if many else len(names), counting=many)
     connection.register("given", pa.RecordBatchReader.from_batches(schema, given()))
-    waiting, held, empty = [schema.empty_table()], 0, True
+    waiting, waiting_rows, empty = [schema.empty_table()], 0, True
     try:
         ordered = connection.sql("SELECT * FROM given ORDER BY ALL NULLS LAST")
         for batch in ordered.to_arrow_reader(ROW_GROUP):
             table = pa.Table.from_batches([batch]).cast(schema)
             while table.num_rows:
-                part = table.slice(0, ROW_GROUP - held)
-                table, held = table.slice(part.num_rows), held + part.num_rows
+                part = table.slice(0, ROW_GROUP - waiting_rows)
+                table, waiting_rows = table.slice(part.num_rows), waiting_rows + part.num_rows
                 waiting.append(part)
-                if held == ROW_GROUP:
+                if waiting_rows == ROW_GROUP:
                     yield group(waiting)
-                    waiting, held, empty = waiting[:1], 0, False
+                    waiting, waiting_rows, empty = waiting[:1], 0, False
     except Exception:
         if failed:
             raise failed[0] from None
         raise
-    if held or empty:
+    if waiting_rows or empty:
         yield group(waiting)
 
 

@@ -44,10 +44,10 @@ class CeilingGuarantee(Guarantee):
         """The ceilings, were no value open."""
 
     def ceilings(self, histogram: Histogram) -> list[Fraction]:
-        found = self.own_ceilings(histogram)
+        by_code = self.own_ceilings(histogram)
         for code in self.open_codes(histogram):
-            found[code] = Fraction(1)
-        return found
+            by_code[code] = Fraction(1)
+        return by_code
 
     def as_ceilings(self) -> str:
         return str(self)

@@ -72,10 +72,10 @@ def likeness_runs(histogram: Histogram, ceilings: Sequence[Fraction]) -> list[li
 
 def run_of(runs: Sequence[Sequence[int]], values: int) -> IntArray:
     """The run of every value; one that nobody has is in the first."""
-    found = np.zeros(values, np.int64)
+    run_by_value = np.zeros(values, np.int64)
     for number, run in enumerate(runs):
-        found[list(run)] = number
-    return found
+        run_by_value[list(run)] = number
+    return run_by_value
 
 
 @dataclass(frozen=True, eq=False)

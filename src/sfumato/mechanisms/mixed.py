@@ -376,9 +376,9 @@ class Mixed:
             run, at = np.nonzero(new)
             entry, counts = codes[run, at], np.diff(np.append(np.flatnonzero(new), new.size))
         else:
-            held = np.diff(-((begin[:, None] - edges[piece]) // width), axis=1)
-            run, entry = np.nonzero(held)
-            counts = held[run, entry]
+            entry_counts = np.diff(-((begin[:, None] - edges[piece]) // width), axis=1)
+            run, entry = np.nonzero(entry_counts)
+            counts = entry_counts[run, entry]
         values = self.lines[0][start:stop][piece[run], entry].astype(np.int64)
         return BucketKinds(times, run, values, counts)
 

@@ -72,14 +72,14 @@ class SubTables:
         """By how much the odds of every symbol rise, as `limits` count it."""
         if not self.coupled:
             return list(self.operator.odds_gains())
-        found = list[Fraction | None]()
+        gains = list[Fraction | None]()
         for quota, part in zip(self.quotas, self.operator.parts, strict=True):
             counts = quota[list(part.codes)]
             odds = posterior_odds(counts, part.operator.retentions, self.operator.values)
             with np.errstate(invalid="ignore"):
                 rises = odds * (counts.sum() - counts) / counts
-            found += [Fraction(rise) if math.isfinite(rise) else None for rise in rises.tolist()]
-        return found
+            gains += [Fraction(rise) if math.isfinite(rise) else None for rise in rises.tolist()]
+        return gains
 
     def total_variance(self) -> float:
         """Σ_x Var(n̂_x): the parts are independent, so their variances add up."""

@@ -86,13 +86,13 @@ class PerturbedPlan(RecordPlan):
         return "whoever knows the values of everybody else" if self.fitted else ""
 
     def public(self) -> dict[str, Any]:
-        told: dict[str, Any] = {
+        document: dict[str, Any] = {
             "operators": {c: operator.to_json() for c, operator in self.operators.items()}
         }
         if self.fitted:
-            told["fitted"] = True
+            document["fitted"] = True
         floors = {column: list(codes) for column, codes in self.floors.items() if codes}
-        return told | ({"floors": floors} if floors else {})
+        return document | ({"floors": floors} if floors else {})
 
     def predicted_error(self) -> float:
         return max(
@@ -172,12 +172,12 @@ class PerturbingMechanism(Mechanism):
             guarantee.require_feasible(histogram)
             chosen[column] = self.choose(histogram, guarantee)
         return self.planned(
-            {column: each.operator for column, each in chosen.items()},
-            {column: each.limit for column, each in chosen.items()},
+            {column: choice.operator for column, choice in chosen.items()},
+            {column: choice.limit for column, choice in chosen.items()},
             profile.rows,
             profile.histograms,
-            {column: each.floor for column, each in chosen.items()},
-            any(each.fitted for each in chosen.values()),
+            {column: choice.floor for column, choice in chosen.items()},
+            any(choice.fitted for choice in chosen.values()),
         )
 
     def require_fit(self, histogram: Histogram) -> None:

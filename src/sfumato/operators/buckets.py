@@ -84,12 +84,12 @@ class BucketOperator:
         few = values <= MOST_MOMENTS
         moments = np.zeros((values, values * values)) if few else None
         for piece in pieces:
-            held = piece.held(values)
-            counts += piece.times @ held
+            counts_by_kind = piece.held(values)
+            counts += piece.times @ counts_by_kind
             together += piece.together(values)
             if moments is not None:
-                share = csr_array(held / held.sum(axis=1)[:, None])
-                weighted = csr_array(held * piece.times[:, None])
+                share = csr_array(counts_by_kind / counts_by_kind.sum(axis=1)[:, None])
+                weighted = csr_array(counts_by_kind * piece.times[:, None])
                 moments += (weighted.T @ _pairs(share)).toarray()
         cube = None if moments is None else moments.reshape(values, values, values)
         return cls(counts, together, cube)

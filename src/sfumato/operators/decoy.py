@@ -170,11 +170,11 @@ class Decoy(Operator):
         (errata S5) would add up to a bias.
         """
         a, (d, u) = self.meetings, self._shape
-        own, right = 1 / d, a / d
+        diagonal, right = 1 / d, a / d
         left = -u / d / (1 + float((a * u / d).sum()))
         stuck = self.at_the_limit()
-        own[stuck], right[stuck] = np.nan, np.nan
-        return Inverse.of_values(own, left, right)
+        diagonal[stuck], right[stuck] = np.nan, np.nan
+        return Inverse.of_values(diagonal, left, right)
 
     @cached_property
     def _shape(self) -> tuple[FloatArray, FloatArray]:

@@ -29,11 +29,12 @@ class DecoyEstimated(Structured):
         self._operator, self._composition = operator, whole
 
     def cells(self, number: Hashable) -> CountEstimates:
-        found = super().cells(number)
-        people = found.independent.sum(axis=1, keepdims=True)
-        every = np.arange(found.independent.shape[1])
+        estimates = super().cells(number)
+        people = estimates.independent.sum(axis=1, keepdims=True)
+        every = np.arange(estimates.independent.shape[1])
         return replace(
-            found, variance=self._operator.variances_within(every, found.independent, people)
+            estimates,
+            variance=self._operator.variances_within(every, estimates.independent, people),
         )
 
     def law(
@@ -116,8 +117,8 @@ class DecoyEstimated(Structured):
         position[classes] = np.arange(len(classes))
         lines = np.flatnonzero(position[self.moments.of] >= 0)
         shown = np.zeros((len(classes), len(self.inverse.codes)))
-        known = self.moments.sums
-        sums = known[weights if weights in known else weights[:1]][lines]
+        line_sums = self.moments.sums
+        sums = line_sums[weights if weights in line_sums else weights[:1]][lines]
         np.add.at(shown, (position[self.moments.of[lines]], self._symbol[lines]), sums)
         estimate = np.asarray(self.inverse.estimate(shown))
         if (sums < 0).any():

@@ -137,11 +137,11 @@ class BlockTable:
     def products(self, weights: Any) -> FloatArray:
         """Σ_k weight_k·D_kD_kᵀ/N_k, by row of the weights."""
         weighed = (weights * (1 / self.rows)).tocsr()
-        found = []
+        by_row = []
         for low, high in itertools.pairwise(weighed.indptr.tolist()):
             inside = self.listed[weighed.indices[low:high]]
-            found.append(inside.T @ (weighed.data[low:high, None] * inside))
-        return np.stack(found) if found else np.zeros((0, *2 * self.listed.shape[1:]))
+            by_row.append(inside.T @ (weighed.data[low:high, None] * inside))
+        return np.stack(by_row) if by_row else np.zeros((0, *2 * self.listed.shape[1:]))
 
     def spectra(self, weights: Any, together: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Eigenvalues and vectors of Σ_k weight_k·(C_k − D_kD_kᵀ/N_k), by row of the weights.
@@ -256,15 +256,15 @@ class Deviations:
 
     def moved(self) -> dict[str, FloatArray]:
         """L·δ + offset by (group, value, weight), for every estimator by name."""
-        found = {"shown": self.offset}
+        by_estimator = {"shown": self.offset}
         for name, gain in (("shrunk", self.left), ("inverse", self.noise)):
             along = gain[:, :, None] * self.shown
             carried = np.empty_like(self.offset)
             for which, groups in _by_matrix(self.which):
                 within = self.carried[which] @ (self.vectors[which] @ along[groups])
                 carried[groups] = self.scale[groups, None, None] * within
-            found[name] = self.offset + carried
-        return found
+            by_estimator[name] = self.offset + carried
+        return by_estimator
 
     @property
     def left(self) -> FloatArray:
@@ -288,28 +288,32 @@ class Deviations:
         The covariance of estimates is the first, and one of the next three; shape (6, pairs), the
         last being all that both need of δ.
         """
-        needed, own, size = (np.empty(len(one)) for _ in range(3))
+        needed, covariance, size = (np.empty(len(one)) for _ in range(3))
         along, scale = np.empty((len(one), self.values.shape[1])), self.scale[group]
         same = one is other
-        for each, pairs in _by_matrix(self.which[group]):  # not copied for every pair
-            first = one[pairs] @ self.carried[each]
-            second = first if same else other[pairs] @ self.carried[each]
+        for matrix, pairs in _by_matrix(self.which[group]):  # not copied for every pair
+            first = one[pairs] @ self.carried[matrix]
+            second = first if same else other[pairs] @ self.carried[matrix]
             needed[pairs] = (first * second).sum(axis=1)
-            turned = first @ self.vectors[each]
-            along[pairs] = turned * (turned if same else second @ self.vectors[each])
-            own[pairs] = ((one[pairs] @ self.chance[each]) * other[pairs]).sum(axis=1)
-            diagonal = np.diagonal(self.carried[each]) ** 2
+            turned = first @ self.vectors[matrix]
+            along[pairs] = turned * (turned if same else second @ self.vectors[matrix])
+            covariance[pairs] = ((one[pairs] @ self.chance[matrix]) * other[pairs]).sum(axis=1)
+            diagonal = np.diagonal(self.carried[matrix]) ** 2
             size[pairs] = np.abs(one[pairs] * other[pairs]) @ diagonal
         size, needed = size * scale**2, needed * scale**2
-        along, own = along * scale[:, None] ** 2, own * scale
+        along, covariance = along * scale[:, None] ** 2, covariance * scale
         learned = self.spread[:, None] * self.left * self.known  # of directions left out: nothing
         prior = self.spread[group] * needed
         left = prior - (along * learned[group]).sum(axis=1)
         unseen = needed - (along * self.told[group]).sum(axis=1)
         if same:
-            left, unseen, own = (np.maximum(part, 0.0) for part in (left, unseen, own))
+            left, unseen, covariance = (
+                np.maximum(part, 0.0) for part in (left, unseen, covariance)
+            )
         noise = (along * self.noise[group]).sum(axis=1)
-        return np.stack([own, left, noise, prior, unseen, np.maximum(needed, _ROUNDING * size)])
+        return np.stack(
+            [covariance, left, noise, prior, unseen, np.maximum(needed, _ROUNDING * size)]
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -333,9 +337,12 @@ class BlocksOfGroup:
     @cached_property
     def hidden(self) -> FloatArray:
         """H_k."""
-        found, diagonal = -self.free[:, None, None] * self.together, np.arange(self.listed.shape[1])
-        found[:, diagonal, diagonal] += self.free[:, None] * self.listed
-        return found
+        matrices, diagonal = (
+            -self.free[:, None, None] * self.together,
+            np.arange(self.listed.shape[1]),
+        )
+        matrices[:, diagonal, diagonal] += self.free[:, None] * self.listed
+        return matrices
 
     def deviation(self) -> tuple[FloatArray, ...]:
         """L, Q, λ, chance, z and offset (methods, 10.3)."""

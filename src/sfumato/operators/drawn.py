@@ -113,8 +113,8 @@ class DrawnEstimated(Estimated):
     @cached_property
     def pool(self) -> IntArray:
         """Classes of one pool are one group."""
-        own = self.moments.pool
-        return np.arange(self.moments.classes) if own is None else own
+        pools = self.moments.pool
+        return np.arange(self.moments.classes) if pools is None else pools
 
     @property
     def pools(self) -> int:
@@ -168,9 +168,9 @@ class _Row:
         away = (self.shrunk.kept - self.shrunk.gain) * self.cells.away
         noise = np.maximum(self.cells.variance, 1e-300)
         believed = self.excess * (self.shrunk.variance + away**2)
-        found = np.minimum(believed / noise, 1.0 + away**2 / noise)
+        error_part = np.minimum(believed / noise, 1.0 + away**2 / noise)
         # of everybody the number is known, but a sum of their values is as noisy as it is
-        return np.where(self.cells.variance > 0, found, 1.0)
+        return np.where(self.cells.variance > 0, error_part, 1.0)
 
 
 class _DrawnSums:
@@ -191,7 +191,7 @@ class _DrawnSums:
         noise = self._covariances(_USUAL)
         values, error, ends = self._unbiased, noise, None
         if self._rows and self._estimated.shrinks:
-            values = np.stack([self._shown(place) for place in several])
+            values = np.stack([self._shown(index) for index in several])
             part = np.sqrt(np.stack([row.error for row in self._rows]))
             error = np.where(part[:, None] * part == 0, 0.0, part[:, None] * part * noise)
         elif self._rows:
@@ -226,20 +226,20 @@ class _DrawnSums:
 
     def _of_statistics(self) -> list[_Row]:
         """What every statistic counts, once for those that count the same."""
-        known: dict[tuple[Hashable, bytes], _Row] = {}
+        rows_by_key: dict[tuple[Hashable, bytes], _Row] = {}
         keys = [(statistic.number, statistic.counted.tobytes()) for statistic in self._statistics]
         for key, each in zip(keys, self._statistics, strict=True):
-            if key not in known:
-                known[key] = self._row(each)
-        return [known[key] for key in keys]
+            if key not in rows_by_key:
+                rows_by_key[key] = self._row(each)
+        return [rows_by_key[key] for key in keys]
 
     def _shown(self, place: int) -> FloatArray:
         """A sum drawn towards independence: all sums of a row by the gain of its count."""
-        each, row, unbiased = self._statistics[place], self._rows[place], self._unbiased[place]
-        if each.is_count:
+        statistic, row, unbiased = self._statistics[place], self._rows[place], self._unbiased[place]
+        if statistic.is_count:
             return row.shown
-        sums = self._moments.sums[(each.weight,)]
-        start = self._forms.by_row(self._estimated.independent(self._forms, sums, each.values))
+        sums = self._moments.sums[(statistic.weight,)]
+        start = self._forms.by_row(self._estimated.independent(self._forms, sums, statistic.values))
         kept = row.shrunk.kept
         moved = np.where(kept == 1, unbiased, start + kept * (unbiased - start))
         # what a record adds in the mean, for as many as are shown
@@ -247,8 +247,8 @@ class _DrawnSums:
         with np.errstate(divide="ignore", invalid="ignore"):
             mean = np.where(before > 0, moved / before, start / row.cells.independent)
         mean = np.where(np.isfinite(mean), mean, 0.0)
-        if each.scale is not None:
-            mean = np.clip(mean, *average_ends(each, self._moments, self._forms))
+        if statistic.scale is not None:
+            mean = np.clip(mean, *average_ends(statistic, self._moments, self._forms))
         return np.where(row.cells.variance > 0, mean * row.shown, moved)
 
     def _row(self, each: Statistic) -> _Row:
@@ -259,7 +259,7 @@ class _DrawnSums:
         kept = forms.row >= 0
         pool[forms.row[kept]] = estimated.pool[forms.pair_class[kept]]
         belief, _, _ = estimated.belief(each.number)
-        own, showing, others, shown = (
+        independent, showing, others, shown = (
             forms.by_row(part) for part in estimated.rates(forms, sums, each.counted)
         )
         people = forms.by_row(estimated.counted(forms, sums, each.counted))
@@ -267,17 +267,17 @@ class _DrawnSums:
         assert estimated.rows is not None
         cells = CountEstimates(
             unbiased,
-            own,
+            independent,
             self._noise_of(count, people),
             1 - people / max(estimated.rows, 1.0),
         )
-        q1 = np.divide(showing, own, out=np.ones_like(own), where=own > 0)
-        q0 = np.divide(shown, others, out=np.zeros_like(own), where=others > 0)
+        q1 = np.divide(showing, independent, out=np.ones_like(independent), where=independent > 0)
+        q0 = np.divide(shown, others, out=np.zeros_like(independent), where=others > 0)
         q1, q0 = np.clip(q1, 1e-9, 1 - 1e-9), np.clip(q0, 1e-9, 1 - 1e-9)
         q1 = np.maximum(q1, q0 + 1e-9)
         step = q1 - q0
         law = TwoRates(people, unbiased * step + people * q0, q1, q0)
-        noise = law.variance(np.clip(own, 0.0, people)) / step**2
+        noise = law.variance(np.clip(independent, 0.0, people)) / step**2
         stretch = np.sqrt(np.maximum(cells.variance, 1e-12) / np.maximum(noise, 1e-300))
         near = np.abs(stretch - 1) < 1e-3
         law = TwoRates(people, law.shown, q1, q0, np.where(near, 1.0, stretch))
@@ -302,8 +302,10 @@ class _DrawnSums:
 
     def _noise_of(self, count: Statistic, people: FloatArray) -> FloatArray:
         """V; what is no more than a rounding is none."""
-        found = self._covariance_of([count], 0, 0, independent=True)
-        return np.where(found > _NOTHING * people, found, np.where(np.isnan(found), found, 0.0))
+        variance = self._covariance_of([count], 0, 0, independent=True)
+        return np.where(
+            variance > _NOTHING * people, variance, np.where(np.isnan(variance), variance, 0.0)
+        )
 
     def _values_of_pools(self, each: Statistic, pool: IntArray, shown: FloatArray) -> FloatArray:
         """Rows of one value, or of all but one, and a whole pool, whose values add up to it."""
@@ -373,6 +375,6 @@ class _DrawnSums:
         if self._moments.copies is not None:
             noise = sums * self._moments.copies
             truth = np.where(np.asarray(self._moments.sampled), 0.0, -noise)
-        found = self._estimated.expected if independent else self._estimated.quadratic
-        plain = self._forms.by_row(found(self._forms, noise, truth, first.values, second.values))
+        form = self._estimated.expected if independent else self._estimated.quadratic
+        plain = self._forms.by_row(form(self._forms, noise, truth, first.values, second.values))
         return self._estimated.law(self._forms, statistics, (i, j), plain, independent=independent)

@@ -85,9 +85,9 @@ class Moments:
 
     def table(self, weight: Hashable, sizes: Sequence[int]) -> FloatArray:
         """The sums by (class, symbol of each column)."""
-        found = np.zeros((self.classes, *sizes))
-        np.add.at(found, (self.of, *self.shown), self.sums[(weight,)])
-        return found
+        cells = np.zeros((self.classes, *sizes))
+        np.add.at(cells, (self.of, *self.shown), self.sums[(weight,)])
+        return cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,17 +248,17 @@ class Totals:
     def beside(self, counted: Totals, is_exact: Sequence[bool]) -> Totals:
         """With sums that are counted among those that are estimated."""
         exact = np.asarray(is_exact)
-        at, own = np.flatnonzero(exact), np.flatnonzero(~exact)
+        at, inexact = np.flatnonzero(exact), np.flatnonzero(~exact)
 
         def sums(one: Any, other: Any) -> Any:
-            found = np.empty((len(exact), *one.shape[1:]), one.dtype)
-            found[own], found[at] = one, other
-            return found
+            joined = np.empty((len(exact), *one.shape[1:]), one.dtype)
+            joined[inexact], joined[at] = one, other
+            return joined
 
         def covariance(one: FloatArray) -> FloatArray:
-            found = np.zeros((len(exact), len(exact), one.shape[2]))
-            found[np.ix_(own, own)] = one
-            return found
+            matrix = np.zeros((len(exact), len(exact), one.shape[2]))
+            matrix[np.ix_(inexact, inexact)] = one
+            return matrix
 
         prior = None
         if self.prior is not None:
@@ -275,8 +275,8 @@ class Totals:
             covariance(self.error),
             None,
             prior,
-            self.ends if len(own) == 1 else None,
-            int(own[0]),
+            self.ends if len(inexact) == 1 else None,
+            int(inexact[0]),
         )
 
     def variance(self, gradient: Gradient) -> FloatArray:
@@ -392,15 +392,15 @@ def average_ends(top: Statistic, moments: Moments, forms: Forms) -> Ends:
     of it. Those of a pool are taken together, so that a quotient and its CASE form end alike.
     """
     pool = np.arange(moments.classes) if moments.pool is None else moments.pool
-    known = moments.extremes.get(top.weight, (-np.inf, np.inf))
+    extremes = moments.extremes.get(top.weight, (-np.inf, np.inf))
     h = top.values.reshape(len(top.values), math.prod(top.values.shape[1:]))
     there = top.there.reshape(h.shape)
     adds = np.asarray(there.any(axis=1), np.bool_)
     scale = np.ones(len(h)) if top.scale is None else top.scale
     profile = forms.profile[moments.of]
     same = pool[moments.of]
-    for each in moments.shown:
-        _, same = np.unique(same * (int(each.max(initial=0)) + 1) + each, return_inverse=True)
+    for symbols in moments.shown:
+        _, same = np.unique(same * (int(symbols.max(initial=0)) + 1) + symbols, return_inverse=True)
     n, total, square = (
         sum_by(same, np.where(adds[profile], sums, 0.0), len(same))[same]
         for sums in (
@@ -412,22 +412,22 @@ def average_ends(top: Statistic, moments: Moments, forms: Forms) -> Ends:
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = total / n
         reach = np.sqrt(np.maximum((n - 1) * (square / n - mean * mean), 0.0))
-        own = np.sort(scale[profile] * np.array(known)[:, None], axis=0)
+        record_ends = np.sort(scale[profile] * np.array(extremes)[:, None], axis=0)
     pools = int(pool.max(initial=-1)) + 1
     ends = np.full((2, pools), np.nan)
-    np.fmin.at(ends[0], pool[moments.of], np.fmax(mean - reach, own[0]))
-    np.fmax.at(ends[1], pool[moments.of], np.fmin(mean + reach, own[1]))
+    np.fmin.at(ends[0], pool[moments.of], np.fmax(mean - reach, record_ends[0]))
+    np.fmax.at(ends[1], pool[moments.of], np.fmin(mean + reach, record_ends[1]))
     if top.scale is None:
         every = ends[:, None] * np.array([h[there].min(), h[there].max()])[None, :, None]
         ends = np.array([every.min(axis=(0, 1)), every.max(axis=(0, 1))])
     elif (there & (h == 0)).any():  # CASE … ELSE 0: h is the scale or 0
         ends = np.array([np.fmin(ends[0], 0.0), np.fmax(ends[1], 0.0)])
-    found = np.full((2, forms.rows), np.nan)
+    ends_by_row = np.full((2, forms.rows), np.nan)
     kept = forms.row >= 0
     of_row = pool[forms.pair_class[kept]]
-    np.fmin.at(found[0], forms.row[kept], ends[0][of_row])
-    np.fmax.at(found[1], forms.row[kept], ends[1][of_row])
-    return found[0], found[1]
+    np.fmin.at(ends_by_row[0], forms.row[kept], ends[0][of_row])
+    np.fmax.at(ends_by_row[1], forms.row[kept], ends[1][of_row])
+    return ends_by_row[0], ends_by_row[1]
 
 
 class Estimated(ABC):

@@ -217,10 +217,10 @@ class Joint(DrawnEstimated):
 
 def _outer(shares: Sequence[FloatArray]) -> FloatArray:
     """Products of one share of every column."""
-    found = np.ones(())
+    products = np.ones(())
     for share in shares:
-        found = np.multiply.outer(found, share)
-    return np.asarray(found)
+        products = np.multiply.outer(products, share)
+    return np.asarray(products)
 
 
 class JointEstimator(Estimator):

@@ -54,10 +54,10 @@ class Links:
     def scores(self, codes: Sequence[IntArray], rows: IntArray | None = None) -> FloatArray:
         """Log chances up to a constant per record: shape (records, values)."""
         count = len(rows) if rows is not None else len(codes[0]) if len(codes) else 0
-        found = np.tile(self.start, (count, 1))
+        scores = np.tile(self.start, (count, 1))
         for table, column in zip(self.tables, codes, strict=True):
-            found += table[column if rows is None else column[rows]]
-        return found
+            scores += table[column if rows is None else column[rows]]
+        return scores
 
     def log_chances(self, codes: Sequence[IntArray], rows: IntArray | None = None) -> FloatArray:
         return log_normal(self.scores(codes, rows))
@@ -238,12 +238,12 @@ def fit_links(
         fit = SoftmaxFit.of(design, evidence, units[~kept])
         test = SoftmaxFit.of(design, evidence, units[kept])
         tried, best = slopes, -np.inf
-        for each in ridges:
-            tried = fit.climb(start, tried, each, still, centre)
+        for candidate in ridges:
+            tried = fit.climb(start, tried, candidate, still, centre)
             likelihood = test.likelihood(start, tried)
             if likelihood <= best:
                 break
-            best, ridge, slopes = likelihood, float(each), tried
+            best, ridge, slopes = likelihood, float(candidate), tried
     slopes = SoftmaxFit.of(design, evidence, units).climb(start, slopes, ridge, still, centre)
     return Links("softmax", start, design.tables(slopes), ridge)
 

@@ -103,9 +103,9 @@ class ListedEstimated(Estimated):
         from scipy.sparse import csr_array
 
         if weights not in self._sums:
-            known = self.moments.sums
+            line_sums = self.moments.sums
             # what only counts records has itself as its square
-            sums = known[weights if weights in known else weights[:1]]
+            sums = line_sums[weights if weights in line_sums else weights[:1]]
             shape = (self.moments.classes, len(self.table.rows))
             lined = csr_array((sums, (self.moments.of, self._block)), shape=shape)
             self._sums[weights] = csr_array(lined * (1 / self.table.rows))
@@ -113,10 +113,10 @@ class ListedEstimated(Estimated):
 
     def loose(self, one: Hashable, other: Hashable) -> Any:
         """f for two weights, (Σde − ΣdΣe/N)/N by (class, block); never below 0 for d = e."""
-        found = self.by_block(one, other) - self.by_block(one) * self.by_block(other)
+        free_part = self.by_block(one, other) - self.by_block(one) * self.by_block(other)
         if one == other:
-            found.data = np.maximum(found.data, 0.0)
-        return found
+            free_part.data = np.maximum(free_part.data, 0.0)
+        return free_part
 
     @cached_property
     def reference(self) -> IntArray:
@@ -136,9 +136,9 @@ class ListedEstimated(Estimated):
             for index, weight in enumerate(self.weights)
             if index == 0 or (self.reference == index).any()
         ]
-        found = csr_array(sum(parts[1:], parts[0]))
-        found.sort_indices()
-        return found
+        combined = csr_array(sum(parts[1:], parts[0]))
+        combined.sort_indices()
+        return combined
 
     def _lined(self, weight: Hashable, place: IntArray, places: int) -> Any:
         """What stands beside the lines, by place and value: sparse."""
@@ -170,14 +170,16 @@ class ListedEstimated(Estimated):
             current_limits().check()
             some = np.arange(low, min(low + max(_AT_ONCE // size, 1), self.moments.classes))
             if len(self.table.rows) == 1 or self.values > _MOST_VALUES:
-                found = Deviations.shared(
+                deviations = Deviations.shared(
                     self.table, loose[some], self.shown[1][some], self.reference[some]
                 )
             else:
-                found = Deviations.of_blocks([self._blocks_of(loose, c) for c in some.tolist()])
+                deviations = Deviations.of_blocks(
+                    [self._blocks_of(loose, c) for c in some.tolist()]
+                )
             if self.moments.classes * size <= _KEPT:
-                kept.append((some, found))
-            yield some, found
+                kept.append((some, deviations))
+            yield some, deviations
         self._fits = kept
 
     def _blocks_of(self, loose: Any, number: int) -> BlocksOfGroup:
@@ -298,8 +300,8 @@ class ListedEstimated(Estimated):
 
     def present(self, forms: Forms, each: Statistic) -> BoolArray:
         number = self.moments.total(each.number)
-        known = np.repeat(number[:, None] > 0, self.values, axis=1).astype(np.float64)
-        totals = summed(forms, known, each.there.astype(np.float64))
+        occupied = np.repeat(number[:, None] > 0, self.values, axis=1).astype(np.float64)
+        totals = summed(forms, occupied, each.there.astype(np.float64))
         return np.asarray(forms.by_row(totals) > 0, np.bool_)
 
     def read(self, forms: Forms, statistics: Sequence[Statistic]) -> Totals:
@@ -328,7 +330,7 @@ class _Sums:
             values[untold] = np.nan
         else:
             prior = Prior(self._by_row("shown"), chance, spread)
-        found = Totals(
+        estimates = Totals(
             values,
             unbiased,
             np.stack([estimated.present(self._forms, statistic) for statistic in self._statistics]),
@@ -338,8 +340,8 @@ class _Sums:
             prior,
         )
         if prior is not None and len(values) == 1 and self._statistics[0].is_count:
-            ends = partial(self._count_ends, found, untold[0])
-        return replace(found, ends=ends)
+            ends = partial(self._count_ends, estimates, untold[0])
+        return replace(estimates, ends=ends)
 
     @staticmethod
     def _diagonal(covariance: FloatArray) -> FloatArray:
@@ -385,9 +387,9 @@ class _Sums:
                 forms = [self._form(statistic, pairs) for statistic in statistics]
                 for i, one in enumerate(statistics):
                     for j, other in enumerate(statistics[: i + 1]):
-                        found = deviations.products(group, forms[i], forms[j])
-                        found = found * self._ratio(one.weight, other.weight, pairs)
-                        for part, by_pair in zip(total, found, strict=True):
+                        products = deviations.products(group, forms[i], forms[j])
+                        products = products * self._ratio(one.weight, other.weight, pairs)
+                        for part, by_pair in zip(total, products, strict=True):
                             np.add.at(part[i, j], rows[pairs], by_pair)
         below = np.tril_indices(many, -1)
         total[:, below[1], below[0]] = total[:, below[0], below[1]]
@@ -396,11 +398,11 @@ class _Sums:
     def _ratio(self, one: Hashable, other: Hashable, pairs: IntArray) -> FloatArray:
         """By pair: the free part of Σde over that of the reference."""
         above, below = (
-            np.asarray(each.sum(axis=1), np.float64).reshape(-1)
-            for each in (self._estimated.loose(one, other), self._estimated.free)
+            np.asarray(matrix.sum(axis=1), np.float64).reshape(-1)
+            for matrix in (self._estimated.loose(one, other), self._estimated.free)
         )
-        found = np.divide(above, below, out=np.zeros_like(above), where=below > _LEAST)
-        return np.asarray(found[self._forms.pair_class[pairs]])
+        ratio = np.divide(above, below, out=np.zeros_like(above), where=below > _LEAST)
+        return np.asarray(ratio[self._forms.pair_class[pairs]])
 
     def _form(self, each: Statistic, pairs: IntArray) -> FloatArray:
         """h by (pair, value)."""

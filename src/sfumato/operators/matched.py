@@ -168,9 +168,9 @@ class MatchedRanges(Matched):
         begun = np.bincount(self._low, by_record, many) - np.bincount(
             self._high + 1, by_record, many
         )
-        found = np.cumsum(begun)[:-1] * each + np.bincount(self._low, named, self.values)
+        by_value = np.cumsum(begun)[:-1] * each + np.bincount(self._low, named, self.values)
         return np.asarray(
-            found + np.bincount(self._high, np.where(self._apart, named, 0.0), self.values)
+            by_value + np.bincount(self._high, np.where(self._apart, named, 0.0), self.values)
         )
 
 

@@ -142,16 +142,16 @@ class _RangeSums:
         shares, values = self._shares, self._values
         sums = [self._sums(s.number * h) for s, h in zip(shares, values, strict=True)]
         alone = np.eye(len(sums))
-        ends = [self._ends(list(each)) for each in alone]
+        ends = [self._ends(list(gradient)) for gradient in alone]
         for index, statistic in enumerate(self._statistics):
             if statistic.is_count:
                 sums[index] = np.clip(sums[index], *ends[index])
         open_ = np.stack([high - low for low, high in ends])
-        noise, found = open_ * open_[:, None] / _UNIFORM, np.stack(sums)
+        noise, estimates = open_ * open_[:, None] / _UNIFORM, np.stack(sums)
         present = np.stack([self._sums(record) > 0 for record in self._records])
-        quotients = self._quotients(found) if len(sums) == 2 else None
+        quotients = self._quotients(estimates) if len(sums) == 2 else None
         least, most = np.stack(ends, axis=1)
-        return Totals(found, found, present, noise, noise, quotients, certain=(least, most))
+        return Totals(estimates, estimates, present, noise, noise, quotients, certain=(least, most))
 
     def _sums(self, by_line: FloatArray) -> FloatArray:
         """By row."""
@@ -164,7 +164,7 @@ class _RangeSums:
         low, high = np.zeros(self._rows), np.zeros(self._rows)
         for shares in {id(share): share for share in self._shares}.values():
             parts = zip(gradient, self._shares, self._values, strict=True)
-            h = sum(self._of_row(slope) * own for slope, of, own in parts if of is shares)
+            h = sum(self._of_row(slope) * values for slope, of, values in parts if of is shares)
             least, most = self._ends_of(shares, np.asarray(h, np.float64))
             low, high = low + least, high + most
         return low, high
@@ -185,8 +185,8 @@ class _RangeSums:
         counted = (h != 0).astype(np.float64)
         fewest, most = self._sums(counted * shares.certain), self._sums(counted * shares.possible)
         least, last = (
-            np.bincount(self._pool, each, len(told))[self._pool_of_row] - own
-            for each, told, own in (
+            np.bincount(self._pool, line_ends, len(pool_ends))[self._pool_of_row] - row_ends
+            for line_ends, pool_ends, row_ends in (
                 (shares.certain, shares.told[0], fewest),
                 (shares.possible, shares.told[1], most),
             )

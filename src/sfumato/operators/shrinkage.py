@@ -84,19 +84,19 @@ class Belief:
             at = slice(low, low + step)
             some = CountEstimates(*(np.asarray(array[at]) for array in _arrays(values)))
             seen = there[at][..., None]
-            known = np.broadcast_to(USUAL, (len(seen), len(SIZES)))
+            size_shares = np.broadcast_to(USUAL, (len(seen), len(SIZES)))
             going = np.ones(len(seen), np.bool_)
             for _ in range(_ROUNDS):
-                weights, _ = some.weighed(known[:, None, :])
+                weights, _ = some.weighed(size_shares[:, None, :])
                 renewed = (weights * seen).sum(axis=1) + _WEIGHT * USUAL
                 renewed = renewed / renewed.sum(axis=1, keepdims=True)
-                settled = np.abs(renewed - known).max(axis=1, initial=0.0) < 1e-3
+                settled = np.abs(renewed - size_shares).max(axis=1, initial=0.0) < 1e-3
                 # each group stops by itself: what is asked beside it must not move its answer
-                known = np.where(going[:, None], renewed, known)
+                size_shares = np.where(going[:, None], renewed, size_shares)
                 going &= ~settled
                 if not going.any():
                     break
-            shares[at] = known
+            shares[at] = size_shares
         return cls(shares, likeliest_spread(values, there))
 
     def shrunk(self, cells: CountEstimates, group: IntArray) -> Shrunk:

@@ -175,15 +175,15 @@ class Structured(DrawnEstimated):
             others = self._by_block(sums, 0)
         else:
             others = self._by_block(np.where(spreads[self._symbol], sums, 0.0), 0)
-        found = self._added(forms, others, reached.astype(np.float64), 0.0)
+        by_pair = self._added(forms, others, reached.astype(np.float64), 0.0)
         if spreads.all() and (self.inverse.right != 0).all():
-            return found
+            return by_pair
         # and lines that reach nothing but their own value
         own_lines = self._own_lines(forms)
         counted = reached[forms.pair_form[own_lines.pair], self._block[own_lines.lines]]
         counted &= spreads[self._symbol[own_lines.lines]]
         alone = np.where(counted, 0.0, product(sums[own_lines.lines], own_lines.values(asked)))
-        return found + sum_by(own_lines.pair, alone, forms.pairs)
+        return by_pair + sum_by(own_lines.pair, alone, forms.pairs)
 
     def quadratic(
         self,
@@ -275,16 +275,16 @@ class Structured(DrawnEstimated):
         level = np.bincount(inverse.blocks, whole.shown * inverse.left**2, inverse.many_blocks)
         square = whole.shown * inverse.own * (inverse.own + 2 * inverse.left * inverse.right)
         square = square + inverse.right**2 * level[inverse.blocks]
-        found = [
+        arrays = [
             inverse.estimate(shown.reshape(pools, len(inverse.codes))),
             by_symbol(sums) * whole.true,
             by_symbol(noise) * square + by_symbol(truth) * whole.true,
         ]
         if inverse.many_blocks > 1:
-            found = [self._by_value(array) for array in found]
+            arrays = [self._by_value(array) for array in arrays]
         assert self.rows is not None
         outside = 1 - sum_by(pool, sums, pools)[:, None] / max(self.rows, 1.0)
-        return CountEstimates(found[0], found[1], np.maximum(found[2], 0.0), outside)
+        return CountEstimates(arrays[0], arrays[1], np.maximum(arrays[2], 0.0), outside)
 
     def _by_value(self, by_symbol: FloatArray) -> FloatArray:
         by_value = np.zeros((len(by_symbol), self.inverse.values))

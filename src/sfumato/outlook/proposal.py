@@ -121,7 +121,7 @@ def propose(file: str | Path, *, progress: Progress = no_progress) -> Proposal:
 def _proposal(name: str, options: dict[str, Any], seen: Survey, progress: Progress) -> Proposal:
     roles = {column.name: column.suggestion.role for column in seen.columns}
     by_role = {
-        role: [name for name, given in roles.items() if given == role]
+        role: [name for name, column_role in roles.items() if column_role == role]
         for role in ("quasi", "sensitive", "person", "key")
     }
     by_role["quasi"] = _first_of_each(seen, by_role["quasi"])

@@ -128,9 +128,9 @@ class Call(Aggregate):
     @cached_property
     def text(self) -> str:  # type: ignore[override]
         inside = ", ".join(term.text for term in self.arguments) or "*"
-        given = inside if self.share is None else f"{inside}, {self.share!r}"
+        arguments = inside if self.share is None else f"{inside}, {self.share!r}"
         condition = " AND ".join(f"({term.text})" for term in self.filter)
-        return f"{self.rule.name}({given})" + (f" FILTER ({condition})" if condition else "")
+        return f"{self.rule.name}({arguments})" + (f" FILTER ({condition})" if condition else "")
 
     @property
     def title(self) -> str:
@@ -172,13 +172,13 @@ class Call(Aggregate):
     def known(self, totals: FloatArray, present: BoolArray) -> BoolArray:
         if self.rule is COUNT or self.rule is COUNT_PEOPLE:
             return np.ones(totals.shape[1], np.bool_)
-        found = present
+        usable = present
         if self.rule.least is not None:
-            found = found & (totals[0] > self.rule.least)
+            usable = usable & (totals[0] > self.rule.least)
         if self.bends or self.rule.ratio:
             with np.errstate(all="ignore"):
-                found = found & np.isfinite(self.combine(*map(Dual, totals)).value)
-        return np.asarray(found, np.bool_)
+                usable = usable & np.isfinite(self.combine(*map(Dual, totals)).value)
+        return np.asarray(usable, np.bool_)
 
     def sum_of(self, *factors: Term) -> LinearSum:
         """Σ of the product of the factors; 1 for none."""
@@ -257,9 +257,9 @@ def _covariance(least: float) -> Callable[..., Dual]:
 def _varying(n: Dual, first: Dual, second: Dual) -> Dual:
     """The scatter of one argument; not a number where it is the same for everybody: what is left
     is a rounding then."""
-    found = _scatter(n, first, first, second)
-    varies = found.value > _NO_SPREAD * second.value
-    return Dual(np.where(varies, found.value, np.nan), found.slopes)
+    scatter = _scatter(n, first, first, second)
+    varies = scatter.value > _NO_SPREAD * second.value
+    return Dual(np.where(varies, scatter.value, np.nan), scatter.slopes)
 
 
 def _correlation(n: Dual, y: Dual, x: Dual, yy: Dual, yx: Dual, xx: Dual) -> Dual:
@@ -269,9 +269,9 @@ def _correlation(n: Dual, y: Dual, x: Dual, yy: Dual, yx: Dual, xx: Dual) -> Dua
 
 def _determination(n: Dual, y: Dual, x: Dual, yy: Dual, yx: Dual, xx: Dual) -> Dual:
     """r²; as in SQL 1 where y is the same for everybody, since the line goes through all."""
-    found = _correlation(n, y, x, yy, yx, xx) ** 2.0
+    r_squared = _correlation(n, y, x, yy, yx, xx) ** 2.0
     flat = np.isnan(_varying(n, y, yy).value) & np.isfinite(_varying(n, x, xx).value)
-    return Dual(np.where(flat, 1.0, found.value), found.slopes)
+    return Dual(np.where(flat, 1.0, r_squared.value), r_squared.slopes)
 
 
 def _slope(n: Dual, y: Dual, x: Dual, yy: Dual, yx: Dual, xx: Dual) -> Dual:
@@ -296,13 +296,13 @@ DIFFERENT = Rule(
 
 
 def _spread(name: str, combine: Callable[..., Dual], least: float = 0.0, *usage: str) -> Rule:
-    own = f"{name.upper()}(x)"
-    return Rule(name, (*usage, own), _moments, combine, least=least)
+    call_text = f"{name.upper()}(x)"
+    return Rule(name, (*usage, call_text), _moments, combine, least=least)
 
 
 def _together(name: str, combine: Callable[..., Dual], least: float = 0.0) -> Rule:
-    own = f"{name.upper()}(y, x)"
-    return Rule(name, (own,), _moments, combine, takes=2, least=least)
+    call_text = f"{name.upper()}(y, x)"
+    return Rule(name, (call_text,), _moments, combine, takes=2, least=least)
 
 
 _SAMPLE_DEVIATION = _spread("stddev_samp", _deviation(1.0), 1.0, "STDDEV(x)")

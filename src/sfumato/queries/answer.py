@@ -54,8 +54,8 @@ class Answer:
 
     def rows(self) -> list[dict[str, Any]]:
         """The rows as dictionaries of Python values."""
-        found: list[dict[str, Any]] = self.table.to_pylist()
-        return found
+        dictionaries: list[dict[str, Any]] = self.table.to_pylist()
+        return dictionaries
 
     def to_json(self) -> dict[str, Any]:
         """What `--json` prints: dates and infinities as text, since JSON has neither."""

@@ -200,9 +200,9 @@ class _Asked:
 
     def __init__(self, release: Release, question: Question, request: Request) -> None:
         self._release, self._question, self._request = release, question, request
-        found = answer(release, question, request)
-        self.estimator = found.estimator
-        table = found.table
+        estimates = answer(release, question, request)
+        self.estimator = estimates.estimator
+        table = estimates.table
         self.kinds = [table.column(name).type for name in ("r", "c")]
         self.keys: list[list[Any]] = [
             answered.column("k").to_pylist()
@@ -227,8 +227,8 @@ class _Asked:
         if not estimated and not any(question.keys[index].sensitive for index in by):
             totals = self._ask(by, (Call(COUNT, (), ()),)).column("a0").to_numpy()
             shape = [1, 1, 1]
-            for place in by:
-                shape[1 + place] = len(totals)
+            for axis in by:
+                shape[1 + axis] = len(totals)
             with np.errstate(invalid="ignore", divide="ignore"):
                 return np.asarray(self._counts / totals.reshape(shape))
         others = [index for index in range(2) if index not in by]

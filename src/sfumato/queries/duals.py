@@ -30,7 +30,7 @@ class Dual:
 
     def _through(self, value: FloatArray, slope: FloatArray) -> Dual:
         """f(self), from its value and its derivative."""
-        return Dual(value, tuple(slope * each for each in self.slopes))
+        return Dual(value, tuple(slope * inner_slope for inner_slope in self.slopes))
 
     def __add__(self, other: Dual | float) -> Dual:
         other = _dual(other, self)

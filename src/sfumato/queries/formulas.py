@@ -51,11 +51,11 @@ class Formula(Aggregate):
         parts: list[Call] = []
 
         def place_of(inner: Node) -> int:
-            found = read(inner)
+            call = read(inner)
             texts = [part.text for part in parts]
-            if found.text not in texts:
-                parts.append(found)
-            return [part.text for part in parts].index(found.text)
+            if call.text not in texts:
+                parts.append(call)
+            return [part.text for part in parts].index(call.text)
 
         compute = _compiled(node, place_of)
         inner = unwrap(node)
@@ -159,7 +159,7 @@ def _with_number(node: exp.Pow | exp.Round | exp.Nullif, inner: Compute) -> Comp
         return lambda parts: inner(parts).rounded(int(number))
 
     def unless(parts: Sequence[Dual]) -> Dual:
-        found = inner(parts)
-        return Dual(np.where(found.value == number, np.nan, found.value), found.slopes)
+        value = inner(parts)
+        return Dual(np.where(value.value == number, np.nan, value.value), value.slopes)
 
     return unless

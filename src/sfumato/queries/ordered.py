@@ -62,10 +62,10 @@ def add_ordered(
     table = evaluate(replace(question, aggregates=asked))
     keys = [f"k{index}" for index in range(len(question.keys))]
     columns = {name: table.column(name) for name in keys}
-    for number, place in enumerate(plain):
-        columns |= {f"a{place}{end}": table.column(f"a{number}{end}") for end in _ENDS}
-    for place, aggregate in enumerate(question.aggregates):
-        if place in plain:
+    for number, position in enumerate(plain):
+        columns |= {f"a{position}{end}": table.column(f"a{number}{end}") for end in _ENDS}
+    for position, aggregate in enumerate(question.aggregates):
+        if position in plain:
             continue
         (call,) = aggregate.calls()
         touched = (*question.where, *question.keys, *call.terms())
@@ -76,7 +76,7 @@ def add_ordered(
         else:
             estimate = _of_domain(call, question, source)
         at = _aligned(table, estimate, keys)
-        columns |= {f"a{place}{end}": estimate.column(f"a0{end}").take(at) for end in _ENDS}
+        columns |= {f"a{position}{end}": estimate.column(f"a0{end}").take(at) for end in _ENDS}
     return pa.table(columns)
 
 
@@ -88,8 +88,8 @@ def _counted(call: Call, question: Question, source: QuestionSource) -> pa.Table
         asked: Node = exp.Count(this=exp.Distinct(expressions=[inside]))
     else:
         check_number(call.rule.name, call.arguments[0].text, session.types([inside])[0])
-        given = [] if call.share is None else [exp.Literal.number(repr(call.share))]
-        asked = exp.Anonymous(this=call.rule.name, expressions=[as_double(inside), *given])
+        shares = [] if call.share is None else [exp.Literal.number(repr(call.share))]
+        asked = exp.Anonymous(this=call.rule.name, expressions=[as_double(inside), *shares])
     if call.filter:
         condition = all_of([over(term, records) for term in call.filter])
         asked = exp.Filter(this=asked, expression=exp.Where(this=condition))
@@ -133,8 +133,8 @@ def _thresholds(call: Call, values: pa.Array | pa.ChunkedArray) -> FloatArray:
             "Count by value: SELECT x, COUNT(*) FROM release GROUP BY x."
         )
     whole = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
-    found = np.unique(whole.drop_null().cast(pa.float64(), safe=False).to_numpy())
-    return np.asarray(found[np.isfinite(found)], np.float64)
+    numbers = np.unique(whole.drop_null().cast(pa.float64(), safe=False).to_numpy())
+    return np.asarray(numbers[np.isfinite(numbers)], np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,9 +149,9 @@ class _Quantile:
 
     @property
     def share(self) -> float:
-        found = self.call.rule.share if self.call.share is None else self.call.share
-        assert found is not None
-        return found
+        quantile = self.call.rule.share if self.call.share is None else self.call.share
+        assert quantile is not None
+        return quantile
 
     def table(self) -> pa.Table:
         thresholds = self._values()
@@ -197,19 +197,21 @@ class _Quantile:
         call = self.call
         counted = Call(COUNT, call.arguments, call.filter)
         differences = [self._difference(counted, float(threshold)) for threshold in thresholds]
-        found = self.evaluate(replace(self.question, aggregates=(counted, *differences)))
-        number, many = numbers_of(found.column("a0")), len(thresholds)
+        estimates = self.evaluate(replace(self.question, aggregates=(counted, *differences)))
+        number, many = numbers_of(estimates.column("a0")), len(thresholds)
 
         def by_threshold(end: str) -> FloatArray:
-            columns = [numbers_of(found.column(f"a{index + 1}{end}")) for index in range(many)]
-            return np.stack(columns) if columns else np.zeros((0, len(found)))
+            columns = [numbers_of(estimates.column(f"a{index + 1}{end}")) for index in range(many)]
+            return np.stack(columns) if columns else np.zeros((0, len(estimates)))
 
         middle, low, high = (by_threshold(end) for end in ("", "_low", "_high"))
         rows = [
             self._row(thresholds, number[r], middle[:, r], low[:, r], high[:, r])
-            for r in range(len(found))
+            for r in range(len(estimates))
         ]
-        columns = {name: found.column(name) for name in found.column_names if name[0] == "k"}
+        columns = {
+            name: estimates.column(name) for name in estimates.column_names if name[0] == "k"
+        }
         for position, end in enumerate(_ENDS):
             columns[f"a0{end}"] = pa.array([row[position] for row in rows], pa.float64())
         return pa.table(columns)
@@ -261,8 +263,8 @@ class _Quantile:
         rank = self.share * max(up_to[-1] - 1, 0.0)  # linear between the values around this rank
         below = np.floor(rank + slack)
         ends = [
-            values[min(np.searchsorted(up_to, each + slack, side="right"), len(values) - 1)]
-            for each in (below, below + 1)
+            values[min(np.searchsorted(up_to, whole_rank + slack, side="right"), len(values) - 1)]
+            for whole_rank in (below, below + 1)
         ]
         return float(ends[0] + max(rank - below, 0.0) * (ends[1] - ends[0]))
 

@@ -54,23 +54,23 @@ class PerturbedSource(ColumnSource):
 
     def shown(self, columns: Sequence[str]) -> list[str]:
         parts = [self.release.part_column(name) for name in columns]
-        found = [*columns, *(name for name in parts if name is not None)]
+        needed = [*columns, *(name for name in parts if name is not None)]
         if self.release.scales is not None and columns:
-            found.append("part")
-        lacking = sorted(set(found) - set(self.session.names))
+            needed.append("part")
+        lacking = sorted(set(needed) - set(self.session.names))
         if lacking:
             raise BundleError(
                 f"The records lack {list_some(lacking)}, which the operators of "
                 f"{list_some(columns)} need. Fetch the release again."
             )
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(needed))
 
     def read(self, columns: Sequence[str], shown: Mapping[str, pa.ChunkedArray]) -> ShownLines:
-        found = super().read(columns, shown)
+        lines = super().read(columns, shown)
         if self.release.scales is None:
-            return found
+            return lines
         part = integers(shown["part"])
-        return ShownLines(found.symbols, found.kept, np.array(self.release.scales)[part], part > 0)
+        return ShownLines(lines.symbols, lines.kept, np.array(self.release.scales)[part], part > 0)
 
     def published_counts(self, column: str) -> IntArray:
         """How many records show each value."""
@@ -94,10 +94,10 @@ class PerturbedSource(ColumnSource):
             )
         if not operator.needs_counts:
             return operator
-        found = operator.observed(self.published_counts(column))
-        if isinstance(found, Decoy):
-            warn_near_the_limit(found, self.release.domain(column), column)
-        return found
+        completed = operator.observed(self.published_counts(column))
+        if isinstance(completed, Decoy):
+            warn_near_the_limit(completed, self.release.domain(column), column)
+        return completed
 
     def estimator(self, columns: Sequence[str], name: str) -> Estimator:
         shrunk = name == "shrunk"
@@ -135,11 +135,11 @@ class PerturbedSource(ColumnSource):
         shown = self.read(columns, {n: lines.column(f"r{k}") for k, n in enumerate(names)})
         (at,) = shown.symbols
         counts = np.where(shown.kept, lines.column("n").to_numpy(), 0.0)
-        found = np.bincount(np.maximum(at, 0), counts, symbols).astype(np.float64)
+        by_symbol = np.bincount(np.maximum(at, 0), counts, symbols).astype(np.float64)
         if shown.copies is None:
-            return found, None
+            return by_symbol, None
         noise = np.bincount(np.maximum(at, 0), counts * shown.copies, symbols)
-        return found, noise.astype(np.float64)
+        return by_symbol, noise.astype(np.float64)
 
     def uncompletable(self) -> str | None:
         return None
@@ -187,15 +187,15 @@ class PerturbedSource(ColumnSource):
             )
         counts: dict[Hashable, FloatArray] = {}
         for weight in [pair[0] for pair in moments.sums if len(pair) == 1]:
-            found = most_likely(moments.table(weight, sizes), operators)
-            if not found.converged:
+            fitted = most_likely(moments.table(weight, sizes), operators)
+            if not fitted.converged:
                 warnings.warn(
-                    f"The estimator 'em' stopped after {found.cycles:,} cycles, up to "
-                    f"{float(found.gap.max()):.2g} below the maximal log-likelihood.",
+                    f"The estimator 'em' stopped after {fitted.cycles:,} cycles, up to "
+                    f"{float(fitted.gap.max()):.2g} below the maximal log-likelihood.",
                     WeakPromiseWarning,
                     stacklevel=2,
                 )
-            counts[weight] = found.counts
+            counts[weight] = fitted.counts
             for axis, operator in enumerate(operators, start=1):
                 if isinstance(operator, Parts):
                     belongs = operator.symbol_codes[:, None] == np.arange(operator.domain)
@@ -236,7 +236,7 @@ def _refuse(what: str, instead: str) -> NoReturn:
 
 
 def names_of(places: IntArray, domain: pa.Array) -> list[str]:
-    return [value_text(domain[int(place)].as_py()) for place in places]
+    return [value_text(domain[int(code)].as_py()) for code in places]
 
 
 def warn_near_the_limit(operator: Decoy, domain: pa.Array, column: str) -> None:

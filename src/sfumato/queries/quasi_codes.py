@@ -67,11 +67,11 @@ class QuasiCode:
             if pa.types.is_integer(values.type) and not values.null_count and len(values):
                 return self._codes_of_integers(values.to_numpy())
             numbers = _numbers(values)
-            found = np.searchsorted(self.edges, numbers, side="right")
-            return np.where(np.isfinite(numbers), found, self.size - 1).astype(np.int64)
+            codes = np.searchsorted(self.edges, numbers, side="right")
+            return np.where(np.isfinite(numbers), codes, self.size - 1).astype(np.int64)
         listed_texts = pa.array(self.texts, pa.string())
-        found = pc.index_in(_texts(values), value_set=listed_texts)
-        return np.asarray(pc.fill_null(found, self.size - 1).to_numpy(), np.int64)
+        codes = pc.index_in(_texts(values), value_set=listed_texts)
+        return np.asarray(pc.fill_null(codes, self.size - 1).to_numpy(), np.int64)
 
     def _codes_of_integers(self, numbers: IntArray) -> IntArray:
         """Where few integers are there many times, each is looked for once."""

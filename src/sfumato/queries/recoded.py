@@ -84,8 +84,8 @@ class MergedNumbers(Lumps):
     def __init__(self, name: str, merged: Sequence[Merged]) -> None:
         self._name = name
         numbers = {
-            each.label: sorted(float(v) for v in each.values if isinstance(v, int | float))
-            for each in merged
+            lump.label: sorted(float(v) for v in lump.values if isinstance(v, int | float))
+            for lump in merged
         }
         self._numbers = dict(sorted(numbers.items(), key=lambda item: item[1][:1] or [math.inf]))
         self.labels = tuple(self._numbers)
@@ -93,13 +93,13 @@ class MergedNumbers(Lumps):
     def satisfying(self, kind: type[exp.Expr], number: float) -> list[str]:
         chosen = []
         for label, numbers in self._numbers.items():
-            found = {_TESTS[kind](each, number) for each in numbers}
-            if len(found) > 1:
+            outcomes = {_TESTS[kind](value, number) for value in numbers}
+            if len(outcomes) > 1:
                 raise QueryError(
                     f"Values of column {self._name!r} were merged, and {edge_text(number)} would "
                     f"cut {label!r} in two. {self._advice()}"
                 )
-            chosen += [label] if found == {True} else []
+            chosen += [label] if outcomes == {True} else []
         return chosen
 
     def _advice(self) -> str:
@@ -119,7 +119,7 @@ def lumps_of(columns: Sequence[Column], merges: Mapping[str, Sequence[Merged]]) 
         column.name: BinnedColumn(column) for column in columns if column.bins is not None
     }
     for name, merged in merges.items():
-        values = [value for each in merged for value in each.values if value is not None]
+        values = [value for lump in merged for value in lump.values if value is not None]
         if values and all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
             lumps[name] = MergedNumbers(name, merged)
     return lumps

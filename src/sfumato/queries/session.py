@@ -75,8 +75,8 @@ class Session:
         with self._lock:
             if key not in self._remembered:
                 self._remembered[key] = made()
-            found: Made = self._remembered[key]
-            return found
+            remembered: Made = self._remembered[key]
+            return remembered
 
     def sums(self, wanted: RecordSums) -> pa.Table:
         """Sums over the records."""
@@ -84,7 +84,7 @@ class Session:
 
     def show(self, name: str, columns: Sequence[str]) -> None:
         """A view of some columns of the records, for questions that go to the database whole."""
-        listed = [column("records", self.names[each]) for each in columns]
+        listed = [column("records", self.names[shown_column]) for shown_column in columns]
         self._connection.execute(f"CREATE VIEW {name} AS {sql_text(select(listed, 'records'))}")
 
     def record_columns(self) -> dict[str, Node]:
@@ -173,9 +173,9 @@ def session_of(release: Release, threads: int | None = None) -> Session:
     limits = current_limits()
     key = (id(release), threads, limits.memory, limits.spill)
     with _sessions_lock:
-        known = _sessions.get(key)
-        if known is not None and known[0]() is release:
-            return known[1]
+        entry = _sessions.get(key)
+        if entry is not None and entry[0]() is release:
+            return entry[1]
         session = Session(release, threads)
         _sessions[key] = (weakref.ref(release, lambda _: _forget(key)), session)
         return session

@@ -66,8 +66,8 @@ class ShownLines:
     sampled: BoolArray | None = None
 
     def moments(self, classes: int, of: IntArray, sums: dict[Any, FloatArray]) -> Moments:
-        found = Moments(classes, of, self.symbols, sums, self.copies, self.sampled)
-        return found if self.kept.all() else found.only(self.kept)
+        all_moments = Moments(classes, of, self.symbols, sums, self.copies, self.sampled)
+        return all_moments if self.kept.all() else all_moments.only(self.kept)
 
 
 class QuestionSource(ABC):

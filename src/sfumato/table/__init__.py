@@ -63,13 +63,13 @@ class Table:
     @property
     def declaration(self) -> tuple[tuple[str, object], ...]:
         """All that was said of the table, to tell it from another: everything but its records."""
-        found = []
+        entries = []
         for part in fields(self):
             said = getattr(self, part.name)
             if part.name != "source":
                 ordered = sorted(said.items()) if isinstance(said, Mapping) else said
-                found.append((part.name, ordered))
-        return tuple(found)
+                entries.append((part.name, ordered))
+        return tuple(entries)
 
     def type_of(self, column: str) -> pa.DataType:
         return self.source.schema.field(column).type

@@ -61,7 +61,7 @@ def check_roles(roles: Mapping[str, tuple[str, ...]], names: list[str], label: s
         for column in columns:
             if column not in names:
                 near = get_close_matches(column, names, 1)
-                meant = [near[0] if each == column and near else each for each in columns]
+                meant = [near[0] if named == column and near else named for named in columns]
                 wanted = [role for role in meant if role != column]
                 raise DataError(
                     f"{label} has no column {column!r} (named as {role}). {available}"

@@ -68,8 +68,8 @@ class Hierarchy:
                 f"The leaves of the hierarchy of column {column!r} are not of its type, "
                 f"{values.type}."
             ) from None
-        found = set(typed.to_pylist())
-        unknown = [value_text(value) for value in values.to_pylist() if value not in found]
+        leaf_values = set(typed.to_pylist())
+        unknown = [value_text(value) for value in values.to_pylist() if value not in leaf_values]
         if unknown:
             raise DataError(
                 f"The hierarchy of column {column!r} lacks {list_some(unknown)}. Add a line for "
@@ -90,8 +90,8 @@ class Hierarchy:
         for text in texts:
             for node in by_text[text][1:]:
                 numbers.setdefault(node, len(numbers))
-        found = np.arange(len(numbers))
+        parent_of = np.arange(len(numbers))
         for text in texts:
             for child, parent in pairwise(by_text[text]):
-                found[numbers[child]] = numbers[parent]
-        return found
+                parent_of[numbers[child]] = numbers[parent]
+        return parent_of

@@ -218,9 +218,9 @@ def _combinations(
 ) -> tuple[IntArray, IntArray]:
     keys, people = np.empty(0, np.int64), np.empty(0, np.int64)
     for arrays in _counted(source, quasi, needed):
-        more, held = np.unique(_keys(arrays, domains), return_counts=True)
+        more, batch_people = np.unique(_keys(arrays, domains), return_counts=True)
         keys, inverse = np.unique(np.concatenate([keys, more]), return_inverse=True)
-        people = np.bincount(inverse, np.concatenate([people, held])).astype(np.int64)
+        people = np.bincount(inverse, np.concatenate([people, batch_people])).astype(np.int64)
     return keys, people
 
 

@@ -86,28 +86,28 @@ def first_lines(*, path: str, label: str, options: dict[str, Any], progress: Pro
 def profile(*, table: dict[str, Any], out: str, seen: dict[str, Any], progress: Progress) -> Any:
     """Count what planning needs and keep it at `out`; `seen` is what the first look saw."""
     with named(table["path"], table["label"]):
-        known = declared(table)
+        source_table = declared(table)
         # people with several rows: one of each is drawn, these are counted, then all rows
-        passes = 1 if known.person is None else 3
-        told = [_one_of(passes, number, seen["rows"], progress) for number in range(passes)]
-        told[0]("counting", 0, 0)
+        passes = 1 if source_table.person is None else 3
+        by_pass = [_one_of(passes, number, seen["rows"], progress) for number in range(passes)]
+        by_pass[0]("counting", 0, 0)
         key = fresh_key(KEY_BYTES)  # kept beside the counts: later counts are of the same rows
-        chosen = one_row_each(known, Draws(key))
-        counted = take_profile(chosen, progress=told[passes // 2])
+        chosen = one_row_each(source_table, Draws(key))
+        counted = take_profile(chosen, progress=by_pass[passes // 2])
         rows = counted.rows
-        if known.person is not None:
-            told[2]("counting all rows", 0, 0)
-            rows = take_profile(known, progress=told[2]).rows
+        if source_table.person is not None:
+            by_pass[2]("counting all rows", 0, 0)
+            rows = take_profile(source_table, progress=by_pass[2]).rows
         progress("seeing what can be promised", 0, 0)
-        allowed = [each.to_json() for each in allowed_guarantees(counted)]
+        allowed = [guarantee.to_json() for guarantee in allowed_guarantees(counted)]
     shown = {
         "table": seen["table"],
         "label": table["label"],
         "roles": table["roles"],
-        "sensitive": list(known.sensitive),
+        "sensitive": list(source_table.sensitive),
         "rows": counted.rows,
         "table_rows": rows,
-        "person": known.person,
+        "person": source_table.person,
         "values": {name: len(h.values) for name, h in counted.histograms.items()},
         "allowed": allowed,
         "histogram": [_bars(h) for h in counted.histograms.values()],
@@ -199,10 +199,10 @@ def cards(
     from sfumato.outlook.advise.cards import cards as find_cards
 
     with named(table["path"], table["label"]):
-        found = find_cards(
+        promises = find_cards(
             declared(table), error=error, protected=guarded, anybody=anybody, progress=progress
         )
-    return as_json({"cards": [card.to_json() for card in found]})
+    return as_json({"cards": [card.to_json() for card in promises]})
 
 
 def _kept_profile(file: str) -> Profile:
@@ -211,10 +211,10 @@ def _kept_profile(file: str) -> Profile:
         if kept is None:
             raise DataError("These counts are no longer there. Choose the table again.")
         histograms = {
-            each["column"]: Histogram(
-                each["column"], tuple(each["values"]), np.array(each["counts"], np.int64)
+            entry["column"]: Histogram(
+                entry["column"], tuple(entry["values"]), np.array(entry["counts"], np.int64)
             )
-            for each in kept["histograms"]
+            for entry in kept["histograms"]
         }
         while len(_profiles) >= MOST_KEPT:
             del _profiles[next(iter(_profiles))]
@@ -264,7 +264,7 @@ def make_release(
     """Publish."""
     no_files(guarantee, mechanism)
     with named(table["path"], table["label"]), named(out, "the release"):
-        made = publish(
+        publication = publish(
             declared(table),
             guarantee,
             to=out,
@@ -272,7 +272,7 @@ def make_release(
             left_out=LEFT_OUT if left_out is None else left_out,
             progress=progress,
         )
-    manifest = made.manifest
+    manifest = publication.manifest
     return as_json(
         {
             "kind": manifest.kind,
@@ -280,13 +280,14 @@ def make_release(
             "mechanism": manifest.mechanism,
             "rows": manifest.rows,
             "suppressed": manifest.suppressed,
-            "seconds": round(made.seconds, 2),
+            "seconds": round(publication.seconds, 2),
             "bytes": sum(entry.bytes for entry in manifest.files.values()),
             "statement": list(manifest.statement),
             "does_not_protect": list(manifest.does_not_protect),
             "caveats": list(manifest.caveats),
             "notes": [
-                in_page_words(t) for t in (*made.notes, *made.exposure.lines(promised=False))
+                in_page_words(t)
+                for t in (*publication.notes, *publication.exposure.lines(promised=False))
             ],
             "estimators": _estimators(Release(out, verify=False)),
             "columns": [
@@ -311,10 +312,10 @@ def beside(
     """
     no_files(guarantee, mechanism)
     with tempfile.TemporaryDirectory() as folder, named(table["path"], table["label"]):
-        known = declared(table)
+        source_table = declared(table)
         out = Path(folder) / "release"
-        publish(known, guarantee, to=out, mechanism=mechanism or None, left_out="1")
-        raw = _spaced(known.batches([*known.quasi, *known.sensitive]))
+        publish(source_table, guarantee, to=out, mechanism=mechanism or None, left_out="1")
+        raw = _spaced(source_table.batches([*source_table.quasi, *source_table.sensitive]))
         release = Release(out, verify=False)
         shown = _spaced(batch for path in release.records for batch in _batches(path))
     return as_json({"raw": raw, "published": shown})
@@ -340,7 +341,7 @@ def _some_values(domain: dict[str, Any] | None, most: int = _SHOWN_VALUES) -> li
 
 def _estimators(release: Release) -> list[dict[str, str]]:
     names = ("name", "does", "when")
-    return [dict(zip(names, each, strict=True)) for each in estimators_of(release)]
+    return [dict(zip(names, texts, strict=True)) for texts in estimators_of(release)]
 
 
 def explore(*, release: str, progress: Progress) -> Any:
@@ -386,7 +387,7 @@ def query(
             _releases.clear()  # one open release per worker
             _releases[release] = open_release(release, verify=False)
         answer = _releases[release].sql(sql, confidence=confidence, estimator=estimator)
-        told = answer.to_json()
+        document = answer.to_json()
     measures = [
         name + end for name in answer.aggregates for end in ("", "_stderr", "_low", "_high")
     ]
@@ -400,7 +401,7 @@ def query(
         if isinstance(select.unalias(), Count)
     ]
     estimates = []
-    for row in told["rows"][:MOST_ROWS] if answer.aggregates else []:
+    for row in document["rows"][:MOST_ROWS] if answer.aggregates else []:
         name = answer.aggregates[0]
         estimates.append(
             {
@@ -412,11 +413,11 @@ def query(
         )
     return as_json(
         {
-            "columns": told["columns"],
+            "columns": document["columns"],
             "aggregates": list(answer.aggregates),
             "counts": counts,  # of people: whole numbers
-            "rows": told["rows"][:MOST_ROWS],
-            "left_off": max(len(told["rows"]) - MOST_ROWS, 0),
+            "rows": document["rows"][:MOST_ROWS],
+            "left_off": max(len(document["rows"]) - MOST_ROWS, 0),
             "estimates": estimates,
         }
     )

@@ -142,15 +142,15 @@ class _ColumnAnswers:
 
     def of_shares(self, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Estimates and standard errors of every value, by (share, value)."""
-        found, order = [], Draws.from_seed(0).order("shares", len(self._line))
+        estimates, order = [], Draws.from_seed(0).order("shares", len(self._line))
         step = max(_AT_ONCE // max(self._values**2, len(self._symbol)), 1)
         forms = [(value, np.array([value])) for value in range(self._values)]
         for low in range(0, len(shares), step):
             some = shares[low : low + step]
             moments = self._moments([(order[: round(share * len(order))], None) for share in some])
             read = _read(self._estimator.estimate(moments), [forms] * len(some), self._values)
-            found.append(np.stack(read[:2]).reshape(2, len(some), self._values))
-        counts, stderrs = np.concatenate(found, axis=1)
+            estimates.append(np.stack(read[:2]).reshape(2, len(some), self._values))
+        counts, stderrs = np.concatenate(estimates, axis=1)
         return counts, stderrs
 
     def _moments(self, matched: Sequence[Matched]) -> Moments:
@@ -177,8 +177,8 @@ class _ColumnAnswers:
         batches: list[list[list[tuple[int, IntArray]]]] = []
         for number, group in enumerate(groups):
             taken: list[BoolArray] = []
-            for place in group:
-                codes = self._codes(place)
+            for question in group:
+                codes = self._codes(question)
                 free = next((n for n, used in enumerate(taken) if not used[codes].any()), None)
                 if free is None:
                     free = len(taken)
@@ -186,7 +186,7 @@ class _ColumnAnswers:
                     if free == len(batches):
                         batches.append([[] for _ in groups])
                 taken[free][codes] = True
-                batches[free][number].append((place, codes))
+                batches[free][number].append((question, codes))
         return batches
 
     def _codes(self, place: int) -> IntArray:

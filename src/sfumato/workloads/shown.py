@@ -50,12 +50,12 @@ class ShownQuasi:
 
     def readings(self, question: CountQuestion) -> list[ConditionShares]:
         """What ranges and sets show of each condition."""
-        release, found = cast("GeneralizedRelease", self._release), []
+        release, shares = cast("GeneralizedRelease", self._release), []
         for name, condition in question.conditions.items():
             if name not in self._spans:
                 self._spans[name] = Spanned.of(release, _quasi(release, name))
-            found.append(self._reading(name, condition))
-        return found
+            shares.append(self._reading(name, condition))
+        return shares
 
     def _reading(self, name: str, condition: Condition) -> ConditionShares:
         numeric = self._release.column(name).kind == "numeric"

@@ -140,11 +140,11 @@ def deal(layers: Layers, codes: IntArray, draws: Draws) -> list[IntArray]:
     """
     order = draws.order("deal", len(codes))
     order = order[np.argsort(codes[order], kind="stable")]
-    held = np.concatenate([layer.counts for layer in layers])
-    counts = held.sum(axis=0)
+    bucket_counts = np.concatenate([layer.counts for layer in layers])
+    counts = bucket_counts.sum(axis=0)
     # slots of a value: layer after layer, bucket after bucket
-    ends = np.cumsum(counts) - counts + np.cumsum(held, axis=0)
-    begins = ends - held
+    ends = np.cumsum(counts) - counts + np.cumsum(bucket_counts, axis=0)
+    begins = ends - bucket_counts
     buckets = [
         np.concatenate([order[a:b] for a, b in zip(low, high, strict=True)])
         for low, high in zip(begins.tolist(), ends.tolist(), strict=True)

@@ -47,7 +47,7 @@ def levels(setting: Setting) -> tuple[Level, ...]:
     """
     least = 1 / setting.values
     steps = np.arange(math.ceil(math.log(_FAR) / math.log(_GRID)))
-    found: list[Level] = []
+    ladder: list[Level] = []
     top = 1.0
     while True:
         run: FloatArray = top * _GRID ** -steps.astype(np.float64)
@@ -66,13 +66,13 @@ def levels(setting: Setting) -> tuple[Level, ...]:
         else:
             last = len(run) - 1
         if last == len(run) - 1 and run[-1] == least:
-            return (*found, Level(0.0, top, sample))
+            return (*ladder, Level(0.0, top, sample))
         # the next level begins where this one ends, so that no share falls through
         below = float(run[last])
         if sample and last < len(run) - 1:
             below = _edge(setting, sample, below, float(run[last + 1]))
         below = min(below, float(run[1]))
-        found.append(Level(below, top, sample))
+        ladder.append(Level(below, top, sample))
         top = below
 
 

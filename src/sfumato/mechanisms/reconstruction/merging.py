@@ -53,10 +53,10 @@ class Merge:
 
     def members(self) -> list[list[Value]]:
         """The values of each class."""
-        found: list[list[Value]] = [[] for _ in range(self.count)]
+        by_class: list[list[Value]] = [[] for _ in range(self.count)]
         for value, number in zip(self.domain, self.classes.tolist(), strict=True):
-            found[number].append(value)
-        return found
+            by_class[number].append(value)
+        return by_class
 
     def labels(self) -> tuple[str, ...]:
         """A short name for each class, different from every other.

@@ -78,8 +78,8 @@ class Pricing:
         plan = self.plan(promise, mechanism)
         errors = {}
         for column in self.profile.histograms:
-            told = error_by_count(plan, self.profile, sizes, column=column)
-            by_count = {each.count: each.error for each in told}
+            predictions = error_by_count(plan, self.profile, sizes, column=column)
+            by_count = {predicted.count: predicted.error for predicted in predictions}
             errors[column] = [by_count.get(size, math.nan) for size in sizes]
         return errors
 
@@ -89,8 +89,8 @@ class Pricing:
         if key not in self._known:
             self.progress(f"predicting {promise}", 0, 0)
             try:
-                found = self.by_size(promise, mechanism, [self.count])
-                means = {column: found[column][0] for column in self.columns}
+                by_column = self.by_size(promise, mechanism, [self.count])
+                means = {column: by_column[column][0] for column in self.columns}
             except CANNOT:
                 means = dict.fromkeys(self.columns, math.inf)
             self._known[key] = {c: e if math.isfinite(e) else math.inf for c, e in means.items()}
@@ -110,7 +110,7 @@ class Pricing:
         histograms = {name: h for name, h in profile.histograms.items() if name != column}
         if holdings is not None:
             kept = [index for index, view in enumerate(holdings.views) if view.column != column]
-            views = tuple(holdings.views[place] for place in kept)
+            views = tuple(holdings.views[position] for position in kept)
             holdings = _regrouped(holdings, views, holdings.of[:, kept])
         return self._of(histograms, holdings)
 

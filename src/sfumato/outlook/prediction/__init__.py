@@ -72,9 +72,9 @@ def _(plan: PartitionedPlan, profile: Profile, column: str, *, exact: bool = Tru
 
 @error_law.register
 def _(plan: DecoyPlan, profile: Profile, column: str, *, exact: bool = True) -> ErrorLaw:
-    own = next(part for part in plan.columns if part.column == column)
-    operator = Decoy(len(own.counts), own.size).observed(own.grouped)
-    return DecoyLaw(operator, decoy_groups(own) if exact else None)
+    column_plan = next(part for part in plan.columns if part.column == column)
+    operator = Decoy(len(column_plan.counts), column_plan.size).observed(column_plan.grouped)
+    return DecoyLaw(operator, decoy_groups(column_plan) if exact else None)
 
 
 @error_law.register
@@ -117,11 +117,11 @@ def error_by_count(
     largest = int(histogram.counts.max(initial=0))
     possible = [int(size) for size in sizes if 0 < size <= largest]
     errors = law.by_size(np.array(possible, np.float64))
-    found = []
+    predictions = []
     for size, row in zip(possible, errors, strict=True):
         reached = row[histogram.counts >= size] / size
-        found.append(PredictedError(size, float(np.mean(reached))))
-    return found
+        predictions.append(PredictedError(size, float(np.mean(reached))))
+    return predictions
 
 
 def error_by_value(
@@ -136,14 +136,14 @@ def error_by_value(
     counts = histogram.counts.astype(np.float64)
     asked = np.unique(np.minimum(counts, size)[counts > 0])
     errors = law.by_size(asked)
-    found: list[tuple[Value, float]] = []
+    errors_by_value: list[tuple[Value, float]] = []
     for code, value in enumerate(histogram.values):
         people = min(counts[code], float(size))
         error = (
             errors[np.searchsorted(asked, people), code] / people if people > 0 else float("nan")
         )
-        found.append((value, float(error)))
-    return found
+        errors_by_value.append((value, float(error)))
+    return errors_by_value
 
 
 def workload_errors(

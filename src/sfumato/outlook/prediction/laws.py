@@ -78,12 +78,12 @@ class DrawnLaw(ErrorLaw):
         belief = Belief.of(
             CountEstimates(seen, independent, np.broadcast_to(variance, seen.shape), outside)
         )
-        found = []
+        errors = []
         for values in asked:
             rest = np.setdiff1d(every, values)
-            own = rest if len(rest) < 2 <= len(values) else values  # the total is known
-            bias, noise = self.moments(question, counts, own) if len(own) else (0.0, 0.0)
-            true, expected = counts[own].sum(), people * self.shares[own].sum()
+            summed = rest if len(rest) < 2 <= len(values) else values  # the total is known
+            bias, noise = self.moments(question, counts, summed) if len(summed) else (0.0, 0.0)
+            true, expected = counts[summed].sum(), people * self.shares[summed].sum()
             if 2 * expected > people:  # what most people have is what the others have not
                 true, expected, bias = people - true, people - expected, -bias
             off = np.sqrt(noise) * _normal(_QUANTILES)
@@ -93,8 +93,8 @@ class DrawnLaw(ErrorLaw):
                 cells = CountEstimates(shown, start, np.full(len(shown), noise), outside)
                 shown = cells.moved(belief.shrunk(cells, np.arange(_QUANTILES)).kept)
                 shown = np.clip(shown, 0.0, people)
-            found.append(float(np.abs(shown - true).mean()))
-        return np.array(found)
+            errors.append(float(np.abs(shown - true).mean()))
+        return np.array(errors)
 
     def by_size(self, sizes: FloatArray) -> FloatArray:
         """Over the deviations from independence that are usual."""
@@ -138,8 +138,8 @@ def _normal(number: int) -> FloatArray:
     """Quantiles of the standard normal law, scaled to its variance."""
     from scipy.special import ndtri
 
-    found = ndtri((np.arange(number) + 0.5) / number)
-    return np.asarray(found / found.std())
+    quantiles = ndtri((np.arange(number) + 0.5) / number)
+    return np.asarray(quantiles / quantiles.std())
 
 
 def _shuffled(values: int) -> FloatArray:
@@ -190,15 +190,15 @@ class PartsLaw(PerturbedLaw):
         # by (part, value): where a record with the value stands
         spread = quotas / np.maximum(histogram, 1.0)
         self._parts = [
-            (part.operator, np.array(part.codes, np.int64), own)
-            for part, own in zip(operator.parts, spread, strict=True)
+            (part.operator, np.array(part.codes, np.int64), part_spread)
+            for part, part_spread in zip(operator.parts, spread, strict=True)
         ]
 
     def variances(self, counts: FloatArray) -> FloatArray:
-        found = np.zeros(len(counts))
+        by_value = np.zeros(len(counts))
         for operator, codes, spread in self._parts:
-            found[codes] += operator.variances(counts[codes] * spread[codes])
-        return found
+            by_value[codes] += operator.variances(counts[codes] * spread[codes])
+        return by_value
 
     def moments(self, question: CountQuestion, counts: FloatArray, values: IntArray) -> Moments:
         marked = np.zeros(len(counts))
@@ -242,10 +242,10 @@ class DecoyLaw(DrawnLaw):
         return bias, max(float(variance[0]), 0.0)
 
     def usual(self, matching: FloatArray) -> FloatArray:
-        own = matching * self.shares
-        found = self.operator.variances_within(np.arange(len(own)), own, matching)
-        found[self.operator.at_the_limit()] = np.inf
-        return found
+        by_value = matching * self.shares
+        variances = self.operator.variances_within(np.arange(len(by_value)), by_value, matching)
+        variances[self.operator.at_the_limit()] = np.inf
+        return variances
 
 
 class UnknownLaw(ErrorLaw):

@@ -67,12 +67,12 @@ class SampledLaw(DrawnLaw):
         fits = self._fits(question)
         chosen, setting = np.flatnonzero(fits), self._plan.setting
         p, q = float(setting.retention), float(setting.background) * len(values)
-        held = np.zeros(len(fits))
+        matching = np.zeros(len(fits))
         for value in values:
             groups, records = self._cells[value]
-            held[groups] += records
-        own, sizes, samples = held[chosen], self._sizes[chosen], self._samples[chosen]
+            matching[groups] += records
+        asked, sizes, samples = matching[chosen], self._sizes[chosen], self._samples[chosen]
         weights = fits[chosen]
-        bias = float(weights @ own) - float(counts[values].sum())
-        variance = published_variance(sizes.astype(float), samples.astype(float), own, p, q)
+        bias = float(weights @ asked) - float(counts[values].sum())
+        variance = published_variance(sizes.astype(float), samples.astype(float), asked, p, q)
         return bias, float(weights**2 @ variance) / p**2
