@@ -290,6 +290,7 @@ def test_other_partitions_in_the_second_pass_are_noticed(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
 def test_values_that_were_not_there_a_moment_ago_are_noticed(
     frame: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -117,7 +117,11 @@ def _strange(case: AuditCase, column: Column) -> Iterator[str]:
         return  # the plan of samples is made again
     else:
         again, seen = quasi_column(case.table, name), _distinct(case, quoted(name))
-        seen = seen.cast(again.type)
+        try:
+            seen = seen.cast(again.type)
+        except pa.ArrowInvalid:  # values of another type, as after a merge that nobody states
+            yield f"the type of {name}"
+            return
         again.add(seen.dictionary_encode() if is_coded(again.type) else seen)
         kept = again.column().domain
     if not isinstance(domain, Values) or not isinstance(kept, Values):

@@ -142,8 +142,12 @@ def _spelled(release: Release) -> dict[str, Spelled]:
     return differing
 
 
+def _files(release: Release) -> list[Path]:
+    return [*release.records, *(release.path / file for file in release.side_files)]
+
+
 def _type_of(release: Release, name: str) -> pa.DataType:
-    for path in (release.records[0], *(release.path / file for file in release.side_files)):
+    for path in _files(release):
         schema = pq.read_schema(path)
         if name in schema.names:
             return schema.field(name).type
@@ -153,8 +157,10 @@ def _type_of(release: Release, name: str) -> pa.DataType:
 def _sorted_values(release: Release, name: str) -> pa.Array:
     """The texts of a column that is too large to list."""
     seen = pa.array([], _type_of(release, name))
-    for path in release.records:
+    for path in _files(release):
         with opened_parquet(path) as file:
+            if name not in file.schema_arrow.names:
+                continue
             for batch in file.iter_batches(columns=[name]):
                 seen = pa.concat_arrays([seen, batch.column(0).unique()]).unique()
     seen = seen.drop_null()

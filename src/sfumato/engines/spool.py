@@ -33,6 +33,10 @@ class Spool:
         self._writer: pa.ipc.RecordBatchStreamWriter | None = None
         self._schema: pa.Schema | None = None
 
+    def __del__(self) -> None:
+        for file in self._files:
+            file.close()
+
     def add(self, batch: pa.RecordBatch) -> None:
         self._waiting.append(batch)
         self._bytes += batch.nbytes
