@@ -16,6 +16,7 @@ from sfumato.errors import DataError
 from sfumato.evidence.report import Report, write_report
 from sfumato.guarantees import DEFAULT_PROMISE
 from sfumato.queries import open_release
+from sfumato.queries.answer import estimate_text
 from sfumato.table import read
 
 GUARANTEE = DEFAULT_PROMISE  # what `sfumato init` proposes
@@ -161,9 +162,7 @@ def _beside_truth(asked: Asked) -> list[str]:
             near = 1e-9 * max(map(abs, ends))  # a number that the release shows exactly
             inside = true is not None and ends[0] - near <= true <= ends[1] + near
             name_text = f"{' '.join(keys)}: " if keys else ""
-            stderr, low, high = (row[f"{name}_{error}"] for error in ("stderr", "low", "high"))
-            lines.append(
-                f"{name_text}{row[name]:,.6g} ± {stderr:,.3g} (95 %: {low:,.6g} … {high:,.6g}); "
-                f"truth {0 if true is None else true:,.6g}, {'inside' if inside else 'outside'}"
-            )
+            text = estimate_text(row[name], row[f"{name}_stderr"], *ends, 0.95, whole=counts)
+            verdict = "inside" if inside else "outside"
+            lines.append(f"{name_text}{text}; truth {0 if true is None else true:,.6g}, {verdict}")
     return lines
