@@ -215,3 +215,16 @@ def test_a_tool_that_can_be_run_again_gives_the_baseline_without_the_person(peop
     assert none.over_fresh.high < 0.1
     with pytest.raises(UsageError, match="'remake'"):
         attack(declared, None, shown=table, match="row", remake=lambda fresh: fresh, **asked)
+
+
+def test_a_table_with_bins_has_a_baseline(tmp_path: Path) -> None:
+    """The fresh tables are recoded already: bins of bins were refused, nothing compared."""
+    table = sf.read(
+        pa.table({"age": [20 + i % 60 for i in range(400)], "ill": ["a", "b", "c", "d"] * 100}),
+        quasi="age",
+        sensitive="ill",
+        recode={"age": "bins(0, 40, 60, inf)"},
+    )
+    sf.publish(table, "l-diversity(3)", to=tmp_path / "release")
+    outcomes = sf.attack(table, tmp_path / "release", attacks="own-record")
+    assert [outcome.note for outcome in outcomes] == [None]

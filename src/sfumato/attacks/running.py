@@ -30,6 +30,7 @@ from sfumato.operators.base import FloatArray
 from sfumato.release import Release
 from sfumato.scratch import scratch_space
 from sfumato.table import Table, is_number
+from sfumato.table.sources import find_source
 
 QUICK_TARGETS, MOST_TARGETS = 2_000, 10_000
 SEVERAL = "What the same attack reaches without the person is not computed for several releases."
@@ -224,7 +225,8 @@ def _fresh_knowledge(
     rule = manifest.person
     if rule is not None:  # the people of a fresh table have one row each, drawn as several are
         records = records.append_column(rule.column, pa.array(range(len(people)), pa.int64()))
-    again = raw_table(records, release)
+    # its values are recoded already, and its rows counted
+    again = replace(table, source=find_source(records), count_rows=None)
     with scratch_space() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what it warns of was said when the release was made
         to = folder / "release"
