@@ -26,17 +26,6 @@ def failed(data: Any, release: Path) -> set[str]:
     return {finding.check.name for finding in sf.audit(data, release).findings if not finding.holds}
 
 
-def test_a_release_from_secure_draws_passes_whole(tmp_path: Path, people: Any) -> None:
-    data = people(3000)
-    sf.publish(table_of(data), PROMISE, to=tmp_path / "release", mechanism="uniform")
-    verdict = sf.audit(data, tmp_path / "release")
-    assert verdict.holds
-    checks = {finding.check.name for finding in verdict.findings}
-    assert {"randomness", "rows", "quasi-columns", "amplification",
-            "draws"} <= checks  # fmt: skip
-    assert "keeps its promise" in str(verdict)
-
-
 # -- mutants: the hashes are made right again, so that only the audit can see them -----------------
 
 
@@ -94,23 +83,6 @@ def test_retention_raised_by_a_hair(
     assert failed(data, bad) == {"amplification"}
 
 
-def cell_changed(table: pa.Table) -> pa.Table:
-    values = table.column("sex").to_pylist()
-    values[17] = "M" if values[17] == "F" else "F"
-    return replaced(table, "sex", values)
-
-
-def test_a_changed_quasi_cell(tmp_path: Path, honest: tuple[pa.Table, Path], mutate: Any) -> None:
-    data, place = honest
-    bad = mutate(place, tmp_path / "bad", records=cell_changed)
-    verdict = sf.audit(data, bad)
-    finding = next(f for f in verdict.findings if f.check.name == "quasi-columns")
-    assert not finding.holds
-    assert finding.witness == (
-        "1 published records match no raw record, 1 raw records are not there"
-    )
-
-
 def test_another_table(tmp_path: Path, honest: tuple[pa.Table, Path]) -> None:
     """The raw table itself was changed after publishing."""
     data, place = honest
@@ -131,7 +103,11 @@ def test_missing_quasi_values_are_compared_too(tmp_path: Path, people: Any, muta
         return replaced(table, "sex", values)
 
     bad = mutate(tmp_path / "release", tmp_path / "bad", records=fill)
-    assert failed(data, bad) == {"quasi-columns", "spelling"}
+    verdict = sf.audit(data, bad)
+    told = {f.check.name: f.witness for f in verdict.findings if not f.holds}
+    assert told.keys() == {"quasi-columns", "spelling"}
+    assert told["quasi-columns"] == (
+        "1 published records match no raw record, 1 raw records are not there")  # fmt: skip
 
 
 def test_verdicts_show_themselves(honest: tuple[pa.Table, Path]) -> None:

@@ -125,11 +125,6 @@ def test_report_and_attack(cli: Any, table: Path, release: Path, tmp_path: Path)
     assert attacked.code == 0, attacked.err
 
 
-def test_python(table: Path, release: Path) -> None:
-    assert sf.parse_guarantee(PROMISE) == toy.CoinToss("0.5")  # type: ignore[arg-type]
-    assert sf.audit(str(table), release).holds
-
-
 # these add tables, or a quicker plan, to what every guarantee gets
 DETAILS = {"describe_generalized.py", "describe_small_sum.py", "sketch.py"}
 ROOMS = ("cli", "engines", "evidence", "outlook", "pages", "queries", "release", "web")

@@ -8,10 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import ClassVar, Self
-
-import pytest
 
 from sfumato.audits import CHECKS, AuditCase, AuditCheck, Disclosure, Finding
 from sfumato.audits.findings import Direction
@@ -115,14 +112,3 @@ def register() -> None:
 
 def forget() -> None:
     del GUARANTEES[CoinToss.name], MECHANISMS[Coin.name], CHECKS[CoinToss]
-
-
-def known_to_processes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes that are started from now on register the toys, as Python starts."""
-    root = Path(__file__).parents[2]
-    folder.mkdir()
-    (folder / "sitecustomize.py").write_text(
-        f"import sys\nsys.path.append({str(root)!r})\n"
-        "from tests.contracts import toy\ntoy.register()\n"
-    )
-    monkeypatch.setenv("PYTHONPATH", str(folder))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -63,43 +62,6 @@ def test_publish_query_audit(
     assert "keeps its promise" in cli("audit", path, release).out
 
 
-def test_a_release_is_made_again_from_its_receipt(
-    cli: Any, tmp_path: Path, census: tuple[Path, tuple[str, ...]], mutate: Any
-) -> None:
-    path, roles = census
-    release, receipt = tmp_path / "release", tmp_path / "receipt"
-    outcome = cli(
-        "publish", path, *roles, "--guarantee", PROMISE, "--out", release, "--receipt", receipt
-    )
-    assert outcome.code == 0, outcome.err
-    outcome = cli("audit", path, release, "--receipt", receipt)
-    assert outcome.code == 0, outcome.err
-    assert "every record drawn again from the receipt" in outcome.out
-    bad = mutate(
-        release, tmp_path / "bad", records=lambda table: table.take([1, 0, *range(2, len(table))])
-    )
-    outcome = cli("audit", path, bad, "--receipt", receipt, "--json")
-    assert outcome.code == 4
-    failed = {f["check"]: f["value"] for f in outcome.json["findings"] if f["holds"] is False}
-    assert failed == {"spelling": 1, "replay": 2}
-
-
-def test_a_seeded_release_warns_and_fails_its_audit(
-    cli: Any, tmp_path: Path, census: tuple[Path, tuple[str, ...]]
-) -> None:
-    path, roles = census
-    release = tmp_path / "release"
-    outcome = cli(
-        "publish", path, *roles, "--guarantee", PROMISE, "--out", release, "--seed", 1, "--json"
-    )
-    assert outcome.code == 0
-    assert outcome.json["kind"]  # the warning does not go to standard output
-    assert "warning: --seed makes the draws repeatable" in outcome.err
-    outcome = cli("audit", path, release, "--json")
-    assert outcome.code == 4
-    assert outcome.json["holds"] is False
-
-
 @pytest.mark.parametrize("name", ["census", "hospital"])
 def test_generate(cli: Any, tmp_path: Path, name: str) -> None:
     path = tmp_path / "people.parquet"
@@ -114,13 +76,6 @@ def test_generate(cli: Any, tmp_path: Path, name: str) -> None:
     assert "Wrote 500 rows" in cli("generate", name, "--rows", 500, "--out", tmp_path / "b").out
 
 
-def test_keygen(cli: Any, tmp_path: Path) -> None:
-    outcome = cli("keygen", tmp_path / "key", "--json")
-    assert outcome.json == {"key_file": str(tmp_path / "key")}
-    assert len((tmp_path / "key").read_text().strip()) == 64
-    assert "readable by you alone" in cli("keygen", tmp_path / "key2").out
-
-
 def program(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
     """The program itself, in a process of its own."""
     command = [sys.executable, "-W", "error", "-c", "from sfumato.cli import main; main()"]
@@ -129,23 +84,6 @@ def program(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
         [*command, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, timeout=300,
         env=environment,
     )  # fmt: skip
-
-
-@pytest.mark.slow
-def test_demo_as_a_program(cli: Any, tmp_path: Path) -> None:
-    done = program("demo", "--rows", 5000, "--json", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    shown = json.loads(done.stdout)
-    assert shown["audit"]["holds"] is True
-    assert (tmp_path / shown["report"]).is_file()
-    assert len(shown["questions"]) == 5
-    assert all(question["rows"] for question in shown["questions"])
-    assert done.stderr == ""
-    # a second run replaces the first, and shows itself to people
-    outcome = cli("demo", "--rows", 3000, "--out", tmp_path / "demo")
-    assert outcome.code == 0, outcome.err
-    assert f"The report is {tmp_path}/demo/report/report.html" in outcome.out
-    assert "keeps its promise" in outcome.out
 
 
 def test_an_error_from_the_database_is_one_line(
@@ -168,15 +106,6 @@ def test_an_error_from_the_database_is_one_line(
     assert done.stdout == ""
     assert done.stderr.startswith("sfumato: The question cannot be computed: ")
     assert done.stderr.count("\n") == 1
-
-
-def test_help_and_version(cli: Any) -> None:
-    outcome = cli("--help")
-    assert outcome.code == 0
-    for command in ("describe", "publish", "query", "audit", "generate", "keygen", "demo"):
-        assert command in outcome.out
-        assert cli(command, "--help").code == 0
-    assert cli("--version").out.startswith("sfumato ")
 
 
 def test_starting_loads_nothing_heavy(tmp_path: Path) -> None:

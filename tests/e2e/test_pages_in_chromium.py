@@ -115,20 +115,6 @@ def colours(picture: bytes) -> int:
     return len(np.unique(np.frombuffer(zlib.decompress(data), np.uint8)))
 
 
-def test_print_shows_the_tables(pages: dict[str, Path], browser: Any) -> None:
-    opened = Opened(browser, pages["compare"], 1280)
-    folded = "document.querySelectorAll('details:not([open])').length"
-    assert opened.tab.evaluate(folded) > 5
-    opened.tab.evaluate("window.dispatchEvent(new Event('beforeprint'))")
-    assert opened.tab.evaluate(folded) == 0
-    opened.tab.evaluate("window.dispatchEvent(new Event('afterprint'))")
-    assert opened.tab.evaluate(folded) > 5
-    printed = opened.tab.pdf()
-    assert len(printed) > 50_000
-    assert opened.said == []
-    opened.tab.close()
-
-
 def test_values_of_the_table_stay_text(pages: dict[str, Path], browser: Any) -> None:
     for name in CHARTS:
         opened = Opened(browser, pages[name], 1280)

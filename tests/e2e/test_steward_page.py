@@ -334,29 +334,3 @@ def test_markup_in_names_and_values_is_text(visit: Callable[[], Visit]) -> None:
     one.fits("hostile-answer")
     assert page.locator("main img, main script, main b").count() == 0
     assert one.refused == 0
-
-
-def test_keyboard_alone(visit: Callable[[], Visit]) -> None:
-    """The skip link comes first; a table, its roles and the way on need no mouse."""
-    one = visit()
-    page = one.page
-    one.go("#/")
-    page.locator("button.file", has_text="census.parquet").wait_for()
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
-    page.keyboard.press("Enter")
-    assert page.evaluate("document.activeElement.id") == "main"
-    for _ in range(10):
-        page.keyboard.press("Tab")
-        if "census.parquet" in page.evaluate("document.activeElement.textContent"):
-            break
-    page.keyboard.press("Enter")
-    one.heading("Say what each column is")
-    assert page.evaluate("document.activeElement.tagName") == "H1", "the focus did not follow"
-    page.locator(".segments input").first.focus()
-    page.keyboard.press("Space")
-    page.keyboard.press("ArrowRight")
-    expect(page.locator(".segments input").nth(1)).to_be_checked()
-    assert page.evaluate("getComputedStyle(document.querySelector('.segments')).outlineStyle") != (
-        "none"
-    )

@@ -14,7 +14,3 @@ def test_knowing_the_tree_adds_little_and_less_with_more_people() -> None:
     assert 0.5 < more.believed < few.believed < 0.55
     assert few.cut > 0.5
     assert more.cut > 0.5
-
-
-def test_a_tree_that_is_never_cut_tells_nothing() -> None:
-    assert what_the_tree_tells(2, 4, 3).cut == 0

@@ -76,15 +76,6 @@ def likelihood(matrix: Matrix, true: Rows, shown: Rows) -> Fraction:
     return found
 
 
-def shared_draws(matrix: Matrix, true: Rows, shown: Rows) -> Fraction:
-    """What it would be if equal values of a person were drawn once."""
-    drawn: dict[int, int] = {}
-    for x, y in zip(true, shown, strict=True):
-        if drawn.setdefault(x, y) != y:
-            return Fraction(0)
-    return likelihood(matrix, tuple(drawn), tuple(drawn.values()))
-
-
 def priors(rng: np.random.Generator, worlds: list[Rows]) -> list[list[Fraction]]:
     """Any reader; one to whom rows are all alike; two worlds only, one with the value, one not."""
     anyhow = rng.integers(1, 100, len(worlds))
@@ -139,25 +130,6 @@ def test_no_reader_learns_more_about_a_person(way: str, rows: int) -> None:
                     assert after * (1 - before) <= limit * before * (1 - after), (value, shown)
                     looked += 1
     assert looked > TABLES[way]
-
-
-def test_rho_bounds_the_chance_itself() -> None:
-    """rho-privacy in its own words, for two rows: at most 1/4 before, at most 3/5 after."""
-    table = declared(random_table(np.random.default_rng(5)), 2)
-    promise, mechanism = parse_guarantee("rho-privacy(1/4, 3/5)"), parse_mechanism("uniform")
-    people = for_people(table, promise, mechanism, Draws.from_seed(1))
-    profile = profile_for(people.table, people.guarantee, mechanism)
-    _, plan = choose_plan(profile, people.guarantee, mechanism, Draws.from_seed(1))
-    assert isinstance(plan, PerturbedPlan)
-    matrix = exact(plan.operators["ill"])
-    # a quarter for (a, a), the rest for (b, c): nothing is nearer to the limit than (a, a) shown
-    chances = []
-    for draw in (likelihood, shared_draws):
-        alike, others = draw(matrix, (0, 0), (0, 0)), draw(matrix, (1, 2), (0, 0))
-        chances.append(alike / (alike + 3 * others))
-    assert Fraction(59, 100) < chances[0] <= Fraction(3, 5)
-    # equal values under one draw would break it: two rows that agree betray that they are alike
-    assert chances[1] > Fraction(3, 5)
 
 
 @pytest.mark.parametrize("way", ["optimal", "two-size", "multi-size", "anatomy"])

@@ -58,17 +58,6 @@ def test_a_stated_quasi_domain_stands_in_the_manifest(
     assert Release(tmp_path / "release").column("x").domain == domain
 
 
-def test_a_categorical_number(tmp_path: Path) -> None:
-    data = pa.table({"zip": [i % 7 for i in range(60)], "s": [f"v{i % 5}" for i in range(60)]})
-    for stated, values in ((None, tuple(range(7))), ({"zip": "0..9"}, tuple(range(10)))):
-        table = sf.read(data, quasi="zip", sensitive="s", categorical="zip", domain=stated)
-        place = tmp_path / f"release{stated is None}"
-        sf.publish(table, "rho-privacy(0.3, 0.6)", to=place)
-        column = Release(place).column("zip")
-        assert column.kind == "categorical"
-        assert column.domain == Values(values)
-
-
 def test_bins(tmp_path: Path, cli: Any) -> None:
     path = tmp_path / "costs.parquet"
     costs = np.linspace(0, 1000, 400)
@@ -128,13 +117,6 @@ def test_several_sensitive_columns_are_drawn_independently(tmp_path: Path) -> No
     assert failed == ["randomness"]
 
 
-def test_no_quasi_column(tmp_path: Path) -> None:
-    data = pa.table({"s": [f"v{i % 5}" for i in range(50)]})
-    sf.publish(sf.read(data, quasi="", sensitive="s"), "rho-privacy(0.3, 0.6)", to=tmp_path / "r")
-    assert pq.read_table(tmp_path / "r" / "records").schema.names[0] == "s"
-    assert sf.audit(data, tmp_path / "r").holds
-
-
 def test_more_values_than_a_dictionary_holds(tmp_path: Path) -> None:
     """A quasi column with too many texts to list them in the manifest."""
     rows = 12_000
@@ -144,13 +126,3 @@ def test_more_values_than_a_dictionary_holds(tmp_path: Path) -> None:
     assert release.column("x").domain is None
     shown = pq.read_table(release.records[0]).column("x").to_pylist()
     assert sorted(shown) == sorted(data.column("x").to_pylist())
-
-
-def test_many_listed_values_open_quickly(tmp_path: Path) -> None:
-    """With a null among 9,000 values, comparing every pair would take many seconds."""
-    texts = [f"place {i}" for i in range(9_000)] + [None]
-    data = pa.table({"x": texts, "s": (["a", "b", "c", "d"] * 2_251)[:9_001]})
-    sf.publish(sf.read(data, quasi="x", sensitive="s"), "rho-privacy(0.3, 0.6)", to=tmp_path / "r")
-    domain = Release(tmp_path / "r").column("x").domain
-    assert isinstance(domain, Values)
-    assert len(domain) == 9_001

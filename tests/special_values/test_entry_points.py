@@ -249,28 +249,6 @@ def test_missing_sensitive_values(tmp_path: Path, entry: str, missing: Any) -> N
         ]
 
 
-@pytest.mark.parametrize("entry", ENTRIES)
-def test_one_row(tmp_path: Path, entry: str) -> None:
-    data = pa.table({"x": [1], "disease": ["a"]})
-    table = sf.read(
-        ENTRIES[entry](data, tmp_path),
-        quasi="x",
-        sensitive="disease",
-        domain={"disease": ["a", "b", "c"]},
-    )
-    with pytest.raises(sf.InfeasibleGuarantee, match="would protect nobody"):
-        sf.publish(table, "rho-privacy(0.3, 0.6)", to=tmp_path / "release")
-    assert not (tmp_path / "release").exists()
-
-
-@pytest.mark.parametrize("entry", ENTRIES)
-def test_empty_table(tmp_path: Path, entry: str) -> None:
-    data = pa.table({"x": pa.array([], pa.int64()), "disease": pa.array([], pa.string())})
-    table = sf.read(ENTRIES[entry](data, tmp_path), quasi="x", sensitive="disease")
-    with pytest.raises(DataError, match=r"has no rows\.$"):
-        sf.publish(table, "rho-privacy(0.3, 0.6)", to=tmp_path / "release")
-
-
 NAMES = ("with space", 'a "quoted" one', "it's", "größe", "名前", "a.b", "a", "select", "1st")
 
 
@@ -345,11 +323,6 @@ def test_duplicated_names_in_frames() -> None:
     arrow = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["x", "x"])
     with pytest.raises(DataError, match="more than one column named 'x'"):
         sf.read(arrow, quasi=[], sensitive="x")
-
-
-def test_frames_that_are_none() -> None:
-    with pytest.raises(DataError, match="Cannot read a table from a dict"):
-        sf.read({"x": [1]}, quasi=[], sensitive="x")
 
 
 def test_mixed_objects_in_pandas() -> None:

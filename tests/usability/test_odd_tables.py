@@ -30,27 +30,6 @@ def test_a_range_of_huge_numbers_opens_again(
     assert asked.code == 0, asked.err
 
 
-def test_instants_as_sensitive_values(cli: Any, tmp_path: Path) -> None:
-    path = tmp_path / "instants.parquet"
-    hours = pa.array([n % 5 * 3_600_000_000 for n in range(400)]).cast(pa.timestamp("us", "UTC"))
-    pq.write_table(pa.table({"age": [n % 50 for n in range(400)], "since": hours}), path)
-    assert cli("describe", path).code == 0
-    promise = ("--guarantee", "rho-privacy(0.25, 0.6)", "--mechanism", "partitioned")
-    roles = ("--quasi", "age", "--sensitive", "since", "--out", tmp_path / "release")
-    published = cli("publish", path, *roles, *promise)
-    assert published.code == 0, published.err
-    assert cli("audit", path, tmp_path / "release").code == 0
-
-
-def test_drop_rest(cli: Any, tmp_path: Path, people_file: Path) -> None:
-    out = tmp_path / "release"
-    roles = ("--quasi", "age", "--sensitive", "disease", "--drop-rest", "--out", out)
-    done = cli("publish", people_file, *roles, "--guarantee", "rho-privacy(0.3, 0.6)")
-    assert done.code == 0, done.err
-    names = pq.read_schema(out / "records/part-00000.parquet").names
-    assert set(names) <= {"age", "disease", "part"}
-
-
 def test_a_kdd_file_with_flags_alone(cli: Any, tmp_path: Path) -> None:
     """No names, leading blanks, `?`, Latin-1, semicolons: published and audited as it comes."""
     path, out = tmp_path / "census.data", tmp_path / "release"

@@ -441,11 +441,6 @@ def release(tmp_path: Path, people_file: Path) -> Path:
     return tmp_path / "release"
 
 
-def test_sql_outside_the_dialect(cli: Any, release: Path) -> None:
-    for sql, start in SQL.items():
-        assert message_of(cli("query", release, sql, "--json")).startswith(start), sql
-
-
 def test_a_changed_byte_and_other_folders(cli: Any, people_file: Path, release: Path) -> None:
     path = release / "records/part-00000.parquet"
     data = bytearray(path.read_bytes())

@@ -15,8 +15,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
-from sfumato.attacks import ATTACKS
-from sfumato.guarantees.signposts import SIGNPOSTS, signpost
 
 ROLES = ("--quasi", "age,sex,region", "--sensitive", "disease")
 
@@ -35,13 +33,6 @@ def test_other_guarantees_lead_to_the_nearest(
     assert not out.exists()
 
 
-def test_other_spellings_lead_there_too() -> None:
-    for name in ("dp", "ldp", "epsilon", "k-anon", "local-differential-privacy"):
-        assert (signpost(name) or "").startswith(f"There is no guarantee {name!r}: it ")
-    assert signpost("secrecy") is None
-    assert set(SIGNPOSTS) == {"k-anonymity", "t-closeness", "differential-privacy"}
-
-
 def test_no_l_diversity_says_what_can_be_done(tmp_path: Path) -> None:
     half = pa.table({"age": [20, 30, 40, 50, 60], "ill": ["no", "no", "no", "flu", "HIV"]})
     table = sf.read(half, quasi="age", sensitive="ill")
@@ -53,12 +44,6 @@ def test_no_l_diversity_says_what_can_be_done(tmp_path: Path) -> None:
     (text,) = re.findall(r'"(l-diversity\([^"]*\))"', message)
     assert text == "l-diversity(2, open='no')"
     sf.publish(table, text, to=tmp_path / "open")  # what is pointed to works here
-
-
-def test_an_unknown_attack_lists_all(cli: Any, people_file: Path) -> None:
-    done = cli("attack", people_file, "--attack", "foo")
-    assert done.code == 2
-    assert all(name in done.err for name in (*ATTACKS, "all"))
 
 
 def test_advice_lists_what_cannot_be_kept_and_why() -> None:

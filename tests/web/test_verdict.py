@@ -51,9 +51,3 @@ def test_every_adversary_is_a_sentence_inside_or_outside_the_promise(
         assert one["ceiling"] == 0.5  # l-diversity(2)
     inside = next(one for one in evidence["attacks"] if one["standing"] == "inside")
     assert inside["success"]["low"] <= inside["ceiling"]
-
-
-def test_intervals_are_counted_and_the_limit_is_told(evidence: dict[str, Any]) -> None:
-    assert evidence["covered_from"] == 0.93
-    assert 0.8 < evidence["utility"]["covered"] <= 1
-    assert all(one["questions"] >= 10 for one in evidence["utility"]["by_count"])

@@ -170,13 +170,6 @@ def test_sql_that_asks_for_more(site: Any, release: dict[str, Any], sql: str) ->
     assert not names & {"stolen.csv", "a.db", "x"}
 
 
-def test_questions_are_answered_after_all_that(site: Any, release: dict[str, Any]) -> None:
-    answer = site.post("/api/query", job=release["id"], sql="SELECT COUNT(*) FROM release")
-    assert answer.json()["estimates"] == [
-        {"label": "count", "value": 2000.0, "low": 2000.0, "high": 2000.0}
-    ] or answer.json()["estimates"][0]["value"] == pytest.approx(2000)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("text", ["f-privacy(@/etc/passwd)", "f-privacy(limits=@/etc/passwd)",
                                   "fine-rho-privacy(@/etc/passwd)"])  # fmt: skip
