@@ -84,12 +84,3 @@ def test_frames() -> None:
     pytest.importorskip("polars")
     one = answer({"sex": ["F", "M", None]})
     assert one.to_polars().columns == one.to_pandas().columns.tolist() == one.columns
-
-
-def test_totals_are_not_taken_for_missing_keys() -> None:
-    one = answer(
-        {"sex": ["F", None, None]}, summed_over=(frozenset(), frozenset(), frozenset({"sex"}))
-    )
-    assert [line.split()[0] for line in str(one).splitlines()[2:]] == ["F", "(missing)", "(all)"]
-    assert one.to_json()["grouping"] == [{"sex": 0}, {"sex": 0}, {"sex": 1}]
-    assert "(all)" in one._repr_html_()

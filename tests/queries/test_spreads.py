@@ -19,7 +19,6 @@ from sfumato.errors import QueryError
 from sfumato.operators import Uniform
 from sfumato.queries import OpenedRelease
 from sfumato.queries.dialect import AGGREGATES
-from sfumato.queries.duals import Dual, variables
 from sfumato.queries.parse import parse
 
 from .conftest import MakeRelease
@@ -162,14 +161,13 @@ def test_gradients_are_those_of_small_steps(kind, points) -> None:
             for each in found.sums()
         ]
     )
-    answered = found.combine(*variables(totals))
-    for place, slope in enumerate(answered.slopes):
+    for place, slope in enumerate(found.slopes(totals)):
         step = 1e-5 * max(1.0, abs(totals[place, 0]))
         ends = []
         for sign in (1, -1):
             moved = totals.copy()
             moved[place] += sign * step
-            ends.append(found.combine(*map(Dual, moved)).value[0])
+            ends.append(found.combine(*moved)[0])
         assert slope[0] == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=2e-3, abs=1e-4)
 
 
@@ -284,29 +282,7 @@ def test_error_bars_of_new_aggregates_hold(make_release: MakeRelease, aggregate:
     assert held > 0.95 - 0.062, held
 
 
-# -- groupings and sub-selects ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "group",
-    [
-        "ROLLUP (sex, disease)",
-        "CUBE (sex, disease)",
-        "GROUPING SETS ((sex), (sex, disease), ())",
-        "sex, ROLLUP (disease)",
-        "GROUPING SETS (ROLLUP (sex), (disease))",
-    ],
-)
-def test_groupings_are_those_of_duckdb(identity: OpenedRelease, group: str) -> None:
-    sql = (
-        "SELECT sex, disease, COUNT(*) AS n, AVG(cost) AS mean FROM release WHERE cost > 10 "
-        f"GROUP BY {group} HAVING COUNT(*) > 3 ORDER BY n DESC, sex, disease"
-    )
-    ours, theirs = identity.sql(sql).rows(), by_duckdb(sql)
-    assert [(r["sex"], r["disease"], r["n"]) for r in ours] == [
-        (r["sex"], r["disease"], r["n"]) for r in theirs
-    ]
-    assert [r["mean"] for r in ours] == pytest.approx([r["mean"] for r in theirs])
+# -- sub-selects --------------------------------------------------------------------------------
 
 
 NESTED = {
@@ -367,8 +343,7 @@ REFUSED = {
     "SELECT COALESCE(COUNT(*), 0) FROM release": "over aggregates",
     "SELECT COUNT(*) ^ COUNT(*) FROM release": "Write a number",
     "SELECT CORR(age) FROM release": "an argument of Corr is missing",
-    "SELECT Sex, COUNT(*) FROM release GROUP BY CUBE (age, Sex, disease, cost, age + 1, age + 2, "
-    "age + 3)": "more than 64 groupings",
+    "SELECT Sex, COUNT(*) FROM release GROUP BY CUBE (age, Sex)": "several groupings at once",
 }
 
 
@@ -377,11 +352,6 @@ def test_what_cannot_be_answered_is_refused_by_name(sql: str) -> None:
     with pytest.raises(QueryError) as caught:
         parse(sql, COLUMNS)
     assert REFUSED[sql] in str(caught.value)
-
-
-def test_empty_groups_are_not_listed_for_several_groupings(identity: OpenedRelease) -> None:
-    with pytest.raises(QueryError, match="several groupings at once"):
-        identity.sql("SELECT COUNT(*) FROM release GROUP BY ROLLUP (sex)", keys=True)
 
 
 @pytest.mark.parametrize("mechanism", ["optimal", "local(min=400)"])

@@ -1,9 +1,9 @@
 """Aggregates: a row of data each.
 
 A rule names the linear statistics T_j that an aggregate needs and a function f(T) of them, written
-over `Dual`s, which carry the gradient. The evaluator estimates T with its covariance, so that the
-error bar of f follows by the delta method, or from draws of T where f bends, whatever the kind of
-release. What needs the order of values is no function of sums: see `ordered`.
+over arrays. The evaluator estimates T with its covariance, so that the error bar of f follows by
+the delta method, or from draws of T where f bends, whatever the kind of release. What needs the
+order of values is no function of sums: see `ordered`.
 """
 
 from __future__ import annotations
@@ -12,20 +12,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NoReturn
+from typing import Any, Literal, NoReturn
 
 import numpy as np
+import numpy.typing as npt
 from sqlglot import exp
 
 from sfumato.draws import BoolArray
 from sfumato.errors import QueryError
 from sfumato.operators.base import FloatArray
 from sfumato.operators.estimator import Totals
-from sfumato.queries.dialect import AGGREGATES, Node, PeopleCount
-from sfumato.queries.duals import Dual
+from sfumato.queries.dialect import AGGREGATES, Node
 from sfumato.queries.question import Term
 
 _NO_SPREAD = 1e-9  # of the sum of squares
+_STEP = 1e-30
+Numbers = npt.NDArray[Any]  # by row, real or with a complex step
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +67,17 @@ class Aggregate(ABC):
         """The statistics T that it is a function of."""
 
     @abstractmethod
-    def combine(self, *totals: Dual) -> Dual:
-        """f(T) by row."""
+    def combine(self, *totals: Numbers) -> Numbers:
+        """f(T) by row; of complex numbers too: see `slopes`."""
+
+    def slopes(self, totals: FloatArray) -> list[FloatArray]:
+        """∂f/∂T by statistic, from complex steps: exact but for rounding (Squire and Trapp 1998).
+
+        >>> Call(AGGREGATES[exp.Avg], (), ()).slopes(np.array([[6.0], [3.0]]))[1].round(3)
+        array([-0.667])
+        """
+        steps = _STEP * 1j * np.eye(len(totals))[:, :, None]
+        return [self.combine(*(totals + step)).imag / _STEP for step in steps]
 
     @abstractmethod
     def below(self) -> tuple[int, ...]:
@@ -102,7 +113,7 @@ class Rule:
     name: str
     usage: tuple[str, ...]  # as the dialect's list shows it
     needs: Callable[[Call], tuple[LinearSum, ...]]
-    combine: Callable[..., Dual] = lambda total: total
+    combine: Callable[..., Numbers] = lambda total: total
     takes: int = 1  # arguments
     takes_star: bool = False
     needs_number: bool = True
@@ -163,21 +174,21 @@ class Call(Aggregate):
     def sums(self) -> tuple[LinearSum, ...]:
         return self.rule.needs(self)
 
-    def combine(self, *totals: Dual) -> Dual:
+    def combine(self, *totals: Numbers) -> Numbers:
         return self.rule.combine(*totals)
 
     def below(self) -> tuple[int, ...]:
         return (0,) if self.bends else ()
 
     def known(self, totals: FloatArray, present: BoolArray) -> BoolArray:
-        if self.rule is COUNT or self.rule is COUNT_PEOPLE:
+        if self.rule is COUNT:
             return np.ones(totals.shape[1], np.bool_)
         usable = present
         if self.rule.least is not None:
             usable = usable & (totals[0] > self.rule.least)
         if self.bends or self.rule.ratio:
             with np.errstate(all="ignore"):
-                usable = usable & np.isfinite(self.combine(*map(Dual, totals)).value)
+                usable = usable & np.isfinite(self.combine(*totals))
         return np.asarray(usable, np.bool_)
 
     def sum_of(self, *factors: Term) -> LinearSum:
@@ -236,50 +247,67 @@ def _none(call: Call) -> NoReturn:
 # -- functions of them -----------------------------------------------------------------------------
 
 
-def _scatter(number: Dual, first: Dual, second: Dual, both: Dual) -> Dual:
+def shown_as(shown: FloatArray, number: Numbers) -> Numbers:
+    """Another value for a number; its slopes stay, as if that were the number."""
+    return shown + 1j * number.imag if np.iscomplexobj(number) else shown
+
+
+def _scatter(number: Numbers, first: Numbers, second: Numbers, both: Numbers) -> Numbers:
     """Σ (x − mean x)·(y − mean y) from n, Σx, Σy and Σxy."""
     return both - first * second / number
 
 
-def _variance(least: float) -> Callable[..., Dual]:
+def _variance(least: float) -> Callable[..., Numbers]:
     """Never below 0 when it is shown."""
-    return lambda n, x, xx: (_scatter(n, x, x, xx) / (n - least)).within(0.0, np.inf)
+
+    def variance(n: Numbers, x: Numbers, xx: Numbers) -> Numbers:
+        spread = _scatter(n, x, x, xx) / (n - least)
+        return shown_as(np.maximum(spread.real, 0.0), spread)
+
+    return variance
 
 
-def _deviation(least: float) -> Callable[..., Dual]:
+def _deviation(least: float) -> Callable[..., Numbers]:
     return lambda n, x, xx: _variance(least)(n, x, xx) ** 0.5
 
 
-def _covariance(least: float) -> Callable[..., Dual]:
+def _covariance(least: float) -> Callable[..., Numbers]:
     return lambda n, y, x, yy, yx, xx: _scatter(n, y, x, yx) / (n - least)
 
 
-def _varying(n: Dual, first: Dual, second: Dual) -> Dual:
+def _varying(n: Numbers, first: Numbers, second: Numbers) -> Numbers:
     """The scatter of one argument; not a number where it is the same for everybody: what is left
     is a rounding then."""
     scatter = _scatter(n, first, first, second)
-    varies = scatter.value > _NO_SPREAD * second.value
-    return Dual(np.where(varies, scatter.value, np.nan), scatter.slopes)
+    varies = scatter.real > _NO_SPREAD * second.real
+    return shown_as(np.where(varies, scatter.real, np.nan), scatter)
 
 
-def _correlation(n: Dual, y: Dual, x: Dual, yy: Dual, yx: Dual, xx: Dual) -> Dual:
+def _correlation(
+    n: Numbers, y: Numbers, x: Numbers, yy: Numbers, yx: Numbers, xx: Numbers
+) -> Numbers:
     root = (_varying(n, y, yy) * _varying(n, x, xx)) ** 0.5
-    return (_scatter(n, y, x, yx) / root).within(-1.0, 1.0)
+    correlation = _scatter(n, y, x, yx) / root
+    return shown_as(np.clip(correlation.real, -1.0, 1.0), correlation)
 
 
-def _determination(n: Dual, y: Dual, x: Dual, yy: Dual, yx: Dual, xx: Dual) -> Dual:
+def _determination(
+    n: Numbers, y: Numbers, x: Numbers, yy: Numbers, yx: Numbers, xx: Numbers
+) -> Numbers:
     """r²; as in SQL 1 where y is the same for everybody, since the line goes through all."""
     r_squared = _correlation(n, y, x, yy, yx, xx) ** 2.0
-    flat = np.isnan(_varying(n, y, yy).value) & np.isfinite(_varying(n, x, xx).value)
-    return Dual(np.where(flat, 1.0, r_squared.value), r_squared.slopes)
+    flat = np.isnan(_varying(n, y, yy).real) & np.isfinite(_varying(n, x, xx).real)
+    return shown_as(np.where(flat, 1.0, r_squared.real), r_squared)
 
 
-def _slope(n: Dual, y: Dual, x: Dual, yy: Dual, yx: Dual, xx: Dual) -> Dual:
+def _slope(n: Numbers, y: Numbers, x: Numbers, yy: Numbers, yx: Numbers, xx: Numbers) -> Numbers:
     """Of the line y = intercept + slope·x that is nearest in squares."""
     return _scatter(n, y, x, yx) / _varying(n, x, xx)
 
 
-def _intercept(n: Dual, y: Dual, x: Dual, yy: Dual, yx: Dual, xx: Dual) -> Dual:
+def _intercept(
+    n: Numbers, y: Numbers, x: Numbers, yy: Numbers, yx: Numbers, xx: Numbers
+) -> Numbers:
     return y / n - _slope(n, y, x, yy, yx, xx) * (x / n)
 
 
@@ -288,19 +316,17 @@ def _intercept(n: Dual, y: Dual, x: Dual, yy: Dual, yx: Dual, xx: Dual) -> Dual:
 COUNT = Rule(
     "count", ("COUNT(*)", "COUNT(x)"), _number, takes_star=True, needs_number=False, of_nobody=0.0
 )
-# of releases with one row a person, where it is `COUNT(*)`; others refuse it
-COUNT_PEOPLE = replace(COUNT, name="count_people", usage=("COUNT_PEOPLE(*)",), takes=0)
 DIFFERENT = Rule(
     "count_distinct", ("COUNT(DISTINCT x)",), _none, needs_number=False, order="different"
 )
 
 
-def _spread(name: str, combine: Callable[..., Dual], least: float = 0.0, *usage: str) -> Rule:
+def _spread(name: str, combine: Callable[..., Numbers], least: float = 0.0, *usage: str) -> Rule:
     call_text = f"{name.upper()}(x)"
     return Rule(name, (*usage, call_text), _moments, combine, least=least)
 
 
-def _together(name: str, combine: Callable[..., Dual], least: float = 0.0) -> Rule:
+def _together(name: str, combine: Callable[..., Numbers], least: float = 0.0) -> Rule:
     call_text = f"{name.upper()}(y, x)"
     return Rule(name, (call_text,), _moments, combine, takes=2, least=least)
 
@@ -309,7 +335,6 @@ _SAMPLE_DEVIATION = _spread("stddev_samp", _deviation(1.0), 1.0, "STDDEV(x)")
 AGGREGATES.update(
     {
         exp.Count: COUNT,
-        PeopleCount: COUNT_PEOPLE,
         exp.Sum: Rule("sum", ("SUM(x)",), _total, of_nobody=0.0),
         exp.Avg: Rule(
             "avg", ("AVG(x)",), _total_and_number, lambda total, n: total / n, ratio=True

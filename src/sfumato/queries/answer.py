@@ -31,8 +31,7 @@ class Answer:
 
     An aggregate `c` stands in four columns: `c`, `c_stderr`, `c_low`, `c_high`. An answer of one
     row with one aggregate is also a number: `value`, `stderr`, `low`, `high`. `estimator` says how
-    it was estimated; empty where it was counted. Where several groupings were asked for at once,
-    `summed_over` names, by row, the keys that the row is not grouped by: they are null there.
+    it was estimated; empty where it was counted.
 
     >>> row = {"count": [1204.0], "count_stderr": [61.2], "count_low": [1084.0],
     ...        "count_high": [1324.0]}
@@ -44,7 +43,6 @@ class Answer:
     aggregates: tuple[str, ...]
     confidence: float
     estimator: str = ""
-    summed_over: tuple[frozenset[str], ...] = ()
     counts: frozenset[str] = frozenset()  # aggregates that count people
 
     @property
@@ -60,13 +58,7 @@ class Answer:
     def to_json(self) -> dict[str, Any]:
         """What `--json` prints: dates and infinities as text, since JSON has neither."""
         rows = [{name: value_to_json(v) for name, v in row.items()} for row in self.rows()]
-        fields = {"columns": self.columns, "rows": rows, "estimator": self.estimator or None}
-        if self.summed_over:
-            keys = [name for name in self.columns if any(name in row for row in self.summed_over)]
-            fields["grouping"] = [
-                {key: int(key in row) for key in keys} for row in self.summed_over
-            ]
-        return fields
+        return {"columns": self.columns, "rows": rows, "estimator": self.estimator or None}
 
     def to_arrow(self) -> pa.Table:
         return self.table
@@ -108,9 +100,8 @@ class Answer:
         axes = []
         for name in names:
             column = table.column(name)
-            texts = [self._key(row, name, key) for row, key in enumerate(column.to_pylist())]
-            ordered = not self.summed_over and not column.null_count and _is_ordered(column.type)
-            axes.append(AnswerKey(name, column.to_pylist() if ordered else texts, ordered))
+            keys, ordered = column.to_pylist(), not column.null_count and _is_ordered(column.type)
+            axes.append(AnswerKey(name, keys if ordered else [*map(key_text, keys)], ordered))
         measures = []
         for name in self.aggregates:
             value, error, low, high = (table.column(p).to_pylist() for p in self._parts(name))
@@ -119,12 +110,6 @@ class Answer:
             measures.append(AnswerMeasure(name, value, low, high, texts))
         caption = f"Error bars are intervals that hold in {100 * self.confidence:.6g} % of cases."
         return Drawing(title, caption, axes, measures)
-
-    def _key(self, row: int, name: str, key: object) -> str:
-        """A key for the eye; what a row is a total of is `(all)`."""
-        if self.summed_over and name in self.summed_over[row]:
-            return "(all)"
-        return key_text(key)
 
     def to_pandas(self) -> pandas.DataFrame:
         frame: pandas.DataFrame = self.table.to_pandas()
@@ -218,12 +203,10 @@ class Answer:
         titles = [name for name in self.columns if name not in inside]
         lines = [
             [
-                self._text(row, name)
-                if name in self.aggregates
-                else self._key(index, name, row[name])
+                self._text(row, name) if name in self.aggregates else key_text(row[name])
                 for name in titles
             ]
-            for index, row in enumerate(self.table.slice(0, MOST_SHOWN).to_pylist())
+            for row in self.table.slice(0, MOST_SHOWN).to_pylist()
         ]
         return titles, lines
 

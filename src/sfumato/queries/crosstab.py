@@ -269,7 +269,6 @@ class _Asked:
                 *(Output(f"a{number}", "aggregate", number) for number in range(len(aggregates))),
             ),
             keys=tuple(self._question.keys[index] for index in by),
-            groupings=(tuple(range(len(by))),),
             aggregates=tuple(aggregates),
             bins={
                 by.index(index): bins for index, bins in self._question.bins.items() if index in by

@@ -24,24 +24,16 @@ Node = exp.Expr  # the base of every syntax node, mixins included
 _QUANTILES = (exp.PercentileCont, exp.PercentileDisc)
 
 
-class PeopleCount(exp.Expression, exp.AggFunc):
-    """`COUNT_PEOPLE(*)`, which SQL has not; see `with_own_functions`."""
-
-    arg_types = {"this": False}  # noqa: RUF012
-
-
-def with_own_functions(tree: Node) -> Node:
-    """What sqlglot takes for a function that it does not know, as the node that it is here.
+def with_quantiles(tree: Node) -> Node:
+    """`PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x)` as the call of two arguments that it is.
 
     >>> import sqlglot
-    >>> tree = with_own_functions(sqlglot.parse_one("SELECT count_people(*) FROM release"))
-    >>> type(tree.expressions[0]).__name__
-    'PeopleCount'
+    >>> sql = "SELECT percentile_cont(.9) WITHIN GROUP (ORDER BY age) FROM release"
+    >>> with_quantiles(sqlglot.parse_one(sql)).sql()
+    'SELECT PERCENTILE_CONT(age, .9) FROM release'
     """
 
     def known(node: Node) -> Node:
-        if isinstance(node, exp.Anonymous) and node.name.upper() == "COUNT_PEOPLE":
-            return PeopleCount(this=(node.expressions or [exp.Star()])[0])
         if isinstance(node, exp.WithinGroup) and isinstance(node.this, _QUANTILES):
             (by,) = node.expression.expressions
             share = node.this.this.copy()
@@ -159,6 +151,10 @@ _INSTEAD: dict[type[Node], tuple[str, str]] = {
     exp.Window: (
         "a window function (OVER)",
         "Use GROUP BY, and compare the rows of the answer outside.",
+    ),
+    **dict.fromkeys(
+        (exp.Rollup, exp.Cube, exp.GroupingSets),
+        ("several groupings at once", "Ask for each GROUP BY as a question of its own."),
     ),
     exp.Star: ("*", "Only COUNT(*) may use it; name the columns."),
     exp.Placeholder: ("a parameter", "Write the value into the SQL."),

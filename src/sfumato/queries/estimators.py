@@ -16,17 +16,9 @@ WORDS = {
         "drawn towards independence where the release tells little",
         "for most questions; its interval holds for every truth",
     ),
-    "uniform": (
-        "the papers': everybody in a bucket, or a range, has each of its values alike",
-        "to compare with the papers; drawn far towards independence",
-    ),
     "matches": (
         "by who can stand behind a row of ranges or sets",
         "for most questions",
-    ),
-    "em": (
-        "the most likely table without negative counts",
-        "for tables with few values and many records; small counts are often 0",
     ),
 }
 
@@ -41,7 +33,7 @@ def estimators_of(release: Release) -> list[tuple[str, str, str]]:
     ...                to=tempfile.mkdtemp() + "/release")
     >>> from sfumato.release import Release
     >>> [name for name, *_ in estimators_of(Release(made.release))]
-    ['shrunk (default)', 'inverse', 'em']
+    ['shrunk (default)', 'inverse']
     """
     source = source_of(release, session_of(release))
     estimators = []
@@ -54,8 +46,8 @@ def estimators_of(release: Release) -> list[tuple[str, str, str]]:
 def estimated_by(name: str) -> str | None:
     """One line under an answer that is not the unbiased estimate.
 
-    >>> estimated_by("em")
-    "Estimated by 'em': the most likely table without negative counts."
+    >>> estimated_by("matches")
+    "Estimated by 'matches': by who can stand behind a row of ranges or sets."
     >>> estimated_by("inverse") is None, estimated_by("") is None
     (True, True)
     """

@@ -10,19 +10,16 @@ import pyarrow as pa
 
 from sfumato.columns import Range
 from sfumato.draws import BoolArray
-from sfumato.errors import QueryError
 from sfumato.limits import check_rows
-from sfumato.operators.base import FloatArray
-from sfumato.operators.estimator import Forms, Moments, Totals, summed
+from sfumato.operators.estimator import Forms, Moments, Totals
 from sfumato.queries.aggregates import Aggregate
 from sfumato.queries.answer import Answer
 from sfumato.queries.bucketed import BucketedSource
 from sfumato.queries.classes import ByValue, LineClasses, different
-from sfumato.queries.duals import variables
 from sfumato.queries.grid import grid
 from sfumato.queries.ordered import add_ordered, check_number
-from sfumato.queries.perturbed_source import EM, PerturbedSource, check_counts
-from sfumato.queries.question import GROUPING, Question
+from sfumato.queries.perturbed_source import PerturbedSource
+from sfumato.queries.question import Question
 from sfumato.queries.question_plan import QuestionPlan
 from sfumato.queries.ranges import GeneralizedSource
 from sfumato.queries.session import Session, session_of
@@ -47,12 +44,7 @@ def answer(release: Release, question: Question, request: Request) -> Answer:
     source = source_of(release, session)
     source.check(question, request)
     evaluation = Evaluation(source, question, request)
-    several = len(question.groupings) > 1
-    tables = {
-        "estimates": _by_grouping(source, question, request)
-        if several
-        else _estimates(source, question, request)
-    }
+    tables = {"estimates": _estimates(source, question, request)}
     if request.keys and question.keys:
         domains = grid(release, question)
         tables["filled"] = session.run(
@@ -66,16 +58,13 @@ def answer(release: Release, question: Question, request: Request) -> Answer:
         table = session.run(answer_statement(question, last), {last: tables[last]})
     names = [output.name for output in question.outputs if output.of == "aggregate"]
     check_rows(len(table))
-    summed: tuple[frozenset[str], ...] = ()
-    if several:
-        table, summed = _without_groupings(question, table)
     table = source.finish(question, table, names)
     counts = frozenset(
         output.name
         for output in question.outputs
         if output.of == "aggregate" and question.aggregates[output.index].counts
     )
-    return Answer(table, tuple(names), request.confidence, evaluation.estimator, summed, counts)
+    return Answer(table, tuple(names), request.confidence, evaluation.estimator, counts)
 
 
 def _estimates(source: QuestionSource, question: Question, request: Request) -> pa.Table:
@@ -87,48 +76,6 @@ def _estimates(source: QuestionSource, question: Question, request: Request) -> 
     if any(aggregate.is_ordered for aggregate in question.aggregates):
         return add_ordered(question, source, evaluate, request.quantile)
     return evaluate(question)
-
-
-def _by_grouping(source: QuestionSource, question: Question, request: Request) -> pa.Table:
-    """The estimates of every grouping, one below the other; other keys are NULL there."""
-    if request.keys:
-        raise QueryError(
-            "Empty groups cannot be shown for several groupings at once. Leave `keys` out, or ask "
-            "for each grouping by itself."
-        )
-    tables: list[pa.Table] = []
-    for places in question.groupings:
-        part = replace(
-            question, keys=tuple(question.keys[index] for index in places), groupings=(places,)
-        )
-        estimates = _estimates(source, part, request)
-        renamed = {f"k{number}": f"k{index}" for number, index in enumerate(places)}
-        estimates = estimates.rename_columns(
-            [renamed.get(name, name) for name in estimates.column_names]
-        )
-        for index in range(len(question.keys)):
-            if index not in places:
-                estimates = estimates.append_column(f"k{index}", pa.nulls(len(estimates)))
-        number = pa.array(np.full(len(estimates), len(tables)))
-        tables.append(estimates.append_column(GROUPING, number))
-    return pa.concat_tables(tables, promote_options="permissive")
-
-
-def _without_groupings(
-    question: Question, table: pa.Table
-) -> tuple[pa.Table, tuple[frozenset[str], ...]]:
-    """The answer without the number of each row's grouping, and the keys that it sums over."""
-    outside = [
-        frozenset(
-            output.name
-            for output in question.outputs
-            if output.of == "key" and output.index not in places
-        )
-        for places in question.groupings
-    ]
-    last = table.num_columns - 1
-    numbers = table.column(last).to_pylist()
-    return table.remove_column(last), tuple(outside[number] for number in numbers)
 
 
 def source_of(release: Release, session: Session) -> QuestionSource:
@@ -177,8 +124,6 @@ class Evaluation:
     def __init__(self, source: QuestionSource, question: Question, request: Request) -> None:
         self._source, self._question, self._request = source, question, request
         self._name = request.estimator or (source.estimators or ("",))[0]
-        if self._name == EM:
-            check_counts(question)
 
     @property
     def estimator(self) -> str:
@@ -203,23 +148,11 @@ class Evaluation:
             forms = Forms.of(classes.profile, np.zeros((1, 1), np.int64), np.arange(2))
             reached = np.ones(forms.pairs, np.bool_)
         forms, rows = self._rows(plan, lines, classes, cells, forms, reached)
-        counts = None
-        if self._name == EM and columns:
-            counts = source.likeliest_counts(columns, moments)
         for index, (aggregate, planned) in enumerate(
             zip(question.aggregates, plan.sums, strict=True)
         ):
             totals = totals_of(source, planned, moments, forms, cells, estimator, estimated)
-            values = totals.values
-            if counts is not None and cells is not None:
-                statistics = [cells.statistic(statistic) for statistic in planned]
-                values = np.stack(
-                    [
-                        forms.by_row(summed(forms, counts[statistic.weight], statistic.values))
-                        for statistic in statistics
-                    ]
-                )
-            for suffix, array in self._columns(aggregate, totals, values).items():
+            for suffix, array in self._columns(aggregate, totals).items():
                 rows[f"a{index}{suffix}"] = array
         return pa.table(rows)
 
@@ -252,31 +185,22 @@ class Evaluation:
                 keys[f"k{index}"] = cells.table.column(f"k{index}").take(pa.array(chosen))
         return forms.placed(placed, len(distinct)), keys
 
-    def _columns(
-        self, aggregate: Aggregate, totals: Totals, values: FloatArray
-    ) -> dict[str, pa.Array]:
+    def _columns(self, aggregate: Aggregate, totals: Totals) -> dict[str, pa.Array]:
         """Value, standard error and interval of an aggregate."""
         with np.errstate(all="ignore"):
             if aggregate.bends:
-                value, stderr, low, high = simulated(
-                    aggregate, totals, values, self._request.quantile
-                )
+                value, stderr, low, high = simulated(aggregate, totals, self._request.quantile)
                 defined = np.isfinite(value)
             else:
-                combined = aggregate.combine(*variables(totals.values))
-                value = combined.value
-                if values is not totals.values:
-                    value = aggregate.combine(*variables(values)).value
-                defined = aggregate.known(values, np.asarray(totals.present.all(axis=0)))
-                gradient = [np.where(defined, slope, 0.0) for slope in combined.slopes]
+                value = aggregate.combine(*totals.values)
+                defined = aggregate.known(totals.values, np.asarray(totals.present.all(axis=0)))
+                gradient = [np.where(defined, s, 0.0) for s in aggregate.slopes(totals.values)]
                 stderr = np.sqrt(np.maximum(totals.variance(gradient), 0.0))
                 low, high = aggregate.interval(
                     totals, value, stderr, self._request.quantile, gradient
                 )
                 # a quotient that is shown is one that can be
                 value = np.fmin(np.fmax(value, low), high)
-        if self._name == EM:
-            low = np.maximum(low, 0.0)
         columns = {"": value, "_stderr": stderr, "_low": low, "_high": high}
         return {
             end: pa.array(array, pa.float64(), mask=~defined, from_pandas=False)

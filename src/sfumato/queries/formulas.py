@@ -6,33 +6,34 @@ covariance the estimator knows: what the two counts have in common does not coun
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sqlglot import exp
 
 from sfumato.draws import BoolArray
 from sfumato.operators.base import FloatArray
-from sfumato.queries.aggregates import Aggregate, Call, LinearSum
+from sfumato.queries.aggregates import Aggregate, Call, LinearSum, Numbers, shown_as
 from sfumato.queries.dialect import SCALARS, Node, is_aggregate, refuse, refuse_node, unwrap
-from sfumato.queries.duals import Dual, constant
 
-Compute = Callable[[Sequence[Dual]], Dual]  # from the values of the parts
+Compute = Callable[[Sequence[Numbers]], Numbers]  # from the values of the parts
 
 _REAL = frozenset({exp.DataType.Type.DOUBLE, exp.DataType.Type.FLOAT, exp.DataType.Type.DECIMAL})
-_OF_TWO: dict[type[Node], Callable[[Dual, Dual], Dual]] = {
-    exp.Add: lambda one, other: one + other,
-    exp.Sub: lambda one, other: one - other,
-    exp.Mul: lambda one, other: one * other,
-    exp.Div: lambda one, other: one / other,
+_OF_TWO: dict[type[Node], Callable[[Any, Any], Any]] = {
+    exp.Add: operator.add,
+    exp.Sub: operator.sub,
+    exp.Mul: operator.mul,
+    exp.Div: operator.truediv,
 }
-_OF_ONE: dict[type[Node], Callable[[Dual], Dual]] = {
-    exp.Neg: lambda inner: -inner,
-    exp.Abs: abs,
-    exp.Exp: Dual.exp,
-    exp.Ln: Dual.log,
-    exp.Sqrt: lambda inner: inner**0.5,
+_OF_ONE: dict[type[Node], Callable[[Any], Any]] = {
+    exp.Neg: operator.neg,
+    exp.Abs: lambda inner: inner * np.sign(inner.real),
+    exp.Exp: np.exp,
+    exp.Ln: np.log,
+    exp.Sqrt: np.sqrt,
 }
 
 
@@ -94,11 +95,11 @@ class Formula(Aggregate):
     def below(self) -> tuple[int, ...]:
         return tuple(slots.start + sum_ for part, slots in self._places() for sum_ in part.below())
 
-    def combine(self, *totals: Dual) -> Dual:
+    def combine(self, *totals: Numbers) -> Numbers:
         return self.compute([part.combine(*totals[slots]) for part, slots in self._places()])
 
     def known(self, totals: FloatArray, present: BoolArray) -> BoolArray:
-        defined = np.isfinite(self.combine(*map(Dual, totals)).value)
+        defined = np.isfinite(self.combine(*totals))
         for part, slots in self._places():
             defined &= part.known(totals[slots], present)
         return np.asarray(defined, np.bool_)
@@ -120,7 +121,7 @@ def _compiled(node: Node, place_of: Callable[[Node], int]) -> Compute:
         return lambda parts: single(inner(parts))
     if isinstance(node, exp.Literal) and not node.is_string:
         number = float(node.name)
-        return lambda parts: constant(number, parts[0])
+        return lambda parts: np.full(parts[0].shape, number)
     if isinstance(node, exp.Cast) and node.to.this in _REAL and not node.to.expressions:
         return _compiled(node.this, place_of)
     if isinstance(node, exp.Pow | exp.Round | exp.Nullif):
@@ -156,10 +157,10 @@ def _with_number(node: exp.Pow | exp.Round | exp.Nullif, inner: Compute) -> Comp
     if isinstance(node, exp.Pow):
         return lambda parts: inner(parts) ** number
     if isinstance(node, exp.Round):
-        return lambda parts: inner(parts).rounded(int(number))
+        return lambda parts: shown_as(np.round(inner(parts).real, int(number)), inner(parts))
 
-    def unless(parts: Sequence[Dual]) -> Dual:
+    def unless(parts: Sequence[Numbers]) -> Numbers:
         value = inner(parts)
-        return Dual(np.where(value.value == number, np.nan, value.value), value.slopes)
+        return shown_as(np.where(value.real == number, np.nan, value.real), value)
 
     return unless

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import combinations
 from typing import cast
 
 import sqlglot
@@ -14,7 +13,7 @@ from sqlglot.errors import SqlglotError
 
 from sfumato.columns import Column
 from sfumato.errors import QueryError
-from sfumato.queries.dialect import LONGEST_SQL, Node, filled, refuse, unwrap, with_own_functions
+from sfumato.queries.dialect import LONGEST_SQL, Node, filled, refuse, unwrap, with_quantiles
 from sfumato.queries.names import Names
 from sfumato.queries.nested import flattened
 from sfumato.queries.question import Ordering, Question
@@ -33,7 +32,6 @@ _CLAUSES = {
     "sample": ("SAMPLE", "Ask about all records; the answer costs the same."),
     "into": ("SELECT INTO", "Save the answer from outside."),
 }
-MOST_GROUPINGS = 64
 _LACKING = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]*\.(\w+)'>")
 _KNOWN = {"kind", "expressions", "from_", "where", "group", "having", "order", "limit", "offset"}
 
@@ -84,8 +82,7 @@ def question_of(
     selection = Selection(names, select.expressions)
     where = select.args.get("where")
     conjuncts = names.conjuncts(where.this, "WHERE") if where else ()
-    groupings = _groupings(select.args.get("group"))
-    selection.group([node for grouping in groupings for node in grouping])
+    selection.group(_keys(select.args.get("group")))
     having = select.args.get("having")
     having_tree = selection.over_answer(having.this, aliases_first=False) if having else None
     order = _order(select.args.get("order"), selection)
@@ -93,9 +90,6 @@ def question_of(
         outputs=tuple(selection.outputs),
         where=conjuncts,
         keys=tuple(selection.keys),
-        groupings=tuple(
-            tuple(dict.fromkeys(map(selection.place_of_key, grouping))) for grouping in groupings
-        ),
         aggregates=tuple(selection.aggregates),
         having=having_tree,
         order=order,
@@ -124,7 +118,7 @@ def read(sql: str) -> Node:
         ) from None
     if len(statements) != 1:
         refuse("several statements at once", "Ask them one by one.")
-    tree = with_own_functions(statements[0])
+    tree = with_quantiles(statements[0])
     if not isinstance(tree, exp.Query):
         refuse(f"the statement {tree.key.upper()}", f"Write for example: {_EXAMPLE}.")
     if tree.find(exp.Into):
@@ -181,39 +175,14 @@ def _table_name(select: exp.Select) -> str:
     return cast(str, table.alias or table.name)
 
 
-def _groupings(group: exp.Group | None) -> list[list[Node]]:
-    """The keys of every grouping: one, unless there is ROLLUP, CUBE or GROUPING SETS."""
+def _keys(group: exp.Group | None) -> list[Node]:
     if group is None:
-        return [[]]
+        return []
     extra = set(filled(group)) - {"expressions"}
     if extra:
         listed = ", ".join(sorted(extra)).replace("_", " ").upper()
         refuse(f"GROUP BY {listed}", "List the keys: GROUP BY a, b.")
-    groupings: list[list[Node]] = [[]]
-    for node in group.expressions:
-        groupings = [[*one, *other] for one in groupings for other in _alternatives(node)]
-        if len(groupings) > MOST_GROUPINGS:
-            refuse(f"more than {MOST_GROUPINGS} groupings at once", "Ask for fewer.")
-    return groupings
-
-
-def _alternatives(node: Node) -> list[list[Node]]:
-    """The sets of keys that one element of GROUP BY stands for."""
-    if isinstance(node, exp.Rollup):
-        keys = node.expressions
-        return [list(keys[:many]) for many in range(len(keys), -1, -1)]
-    if isinstance(node, exp.Cube):
-        keys = node.expressions
-        if 2 ** len(keys) > MOST_GROUPINGS:
-            refuse(f"more than {MOST_GROUPINGS} groupings at once", "Ask for fewer.")
-        return [
-            list(chosen) for many in range(len(keys), -1, -1) for chosen in combinations(keys, many)
-        ]
-    if isinstance(node, exp.GroupingSets):
-        return [alternative for inner in node.expressions for alternative in _alternatives(inner)]
-    if isinstance(node, exp.Tuple):
-        return [list(node.expressions)]
-    return [[node]]
+    return list(group.expressions)
 
 
 def _order(order: exp.Order | None, selection: Selection) -> tuple[Ordering, ...]:

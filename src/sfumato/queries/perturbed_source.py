@@ -1,16 +1,10 @@
-"""Perturbed releases as the evaluator sees them.
-
-The estimator `em` answers from the likeliest table of counts (thesis, Section 3.3): for each group
-of the quasi keys the joint histogram of the sensitive columns is estimated whole; conditions and
-keys on sensitive columns then read that table. The standard error stays that of the unbiased
-estimate.
-"""
+"""Perturbed releases as the evaluator sees them."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,15 +13,13 @@ import pyarrow.compute as pc
 from sfumato.columns import list_some, value_text
 from sfumato.draws import IntArray
 from sfumato.errors import BundleError, QueryError, SingularOperator, WeakPromiseWarning
-from sfumato.operators import Decoy, Operator, Parts
+from sfumato.operators import Decoy, Operator
 from sfumato.operators.base import FloatArray
 from sfumato.operators.decoy_estimates import DecoyEstimator
-from sfumato.operators.estimator import Estimator, Moments
+from sfumato.operators.estimator import Estimator
 from sfumato.operators.inverse import Inverse
 from sfumato.operators.joint import JointEstimator
-from sfumato.operators.reconstruct import most_likely
 from sfumato.operators.structured import Composition, DrawnEstimator
-from sfumato.queries.aggregates import COUNT, COUNT_PEOPLE
 from sfumato.queries.sources import ColumnSource, ShownLines, integers
 from sfumato.queries.statements import RecordSums, count, named
 from sfumato.release import PerturbedRelease
@@ -35,9 +27,6 @@ from sfumato.release.values import codes_of
 
 if TYPE_CHECKING:
     from sfumato.queries.question import Question
-
-EM = "em"
-MOST_ITERATED = 2_000_000
 
 
 class PerturbedSource(ColumnSource):
@@ -50,7 +39,7 @@ class PerturbedSource(ColumnSource):
     def estimators(self) -> tuple[str, ...]:  # type: ignore[override]
         """Shrunk by default, unless an operator's values are not shrunk one by one."""
         shrinks = all(operator.shrinks for operator in self.release.operators.values())
-        return ("shrunk", "inverse", "em") if shrinks else ("inverse", "shrunk", "em")
+        return ("shrunk", "inverse") if shrinks else ("inverse", "shrunk")
 
     def shown(self, columns: Sequence[str]) -> list[str]:
         parts = [self.release.part_column(name) for name in columns]
@@ -172,67 +161,6 @@ class PerturbedSource(ColumnSource):
                         "question, or ask for a release with smaller groups."
                     )
         return answer
-
-    def likeliest_counts(
-        self, columns: Sequence[str], moments: Moments
-    ) -> dict[Hashable, FloatArray]:
-        """One constrained maximum likelihood for each class."""
-        operators = [self.operator(column) for column in columns]
-        sizes = [operator.values for operator in operators]
-        cells = moments.classes * int(np.prod(sizes))
-        if cells > MOST_ITERATED:
-            raise QueryError(
-                f"The estimator 'em' would iterate over {cells:,} cells; at most "
-                f"{MOST_ITERATED:,} are tried. Group by fewer columns, or use 'inverse'."
-            )
-        counts: dict[Hashable, FloatArray] = {}
-        for weight in [pair[0] for pair in moments.sums if len(pair) == 1]:
-            fitted = most_likely(moments.table(weight, sizes), operators)
-            if not fitted.converged:
-                warnings.warn(
-                    f"The estimator 'em' stopped after {fitted.cycles:,} cycles, up to "
-                    f"{float(fitted.gap.max()):.2g} below the maximal log-likelihood.",
-                    WeakPromiseWarning,
-                    stacklevel=2,
-                )
-            counts[weight] = fitted.counts
-            for axis, operator in enumerate(operators, start=1):
-                if isinstance(operator, Parts):
-                    belongs = operator.symbol_codes[:, None] == np.arange(operator.domain)
-                    by_symbol = np.moveaxis(counts[weight], axis, -1)
-                    counts[weight] = np.moveaxis(by_symbol @ belongs, -1, axis)
-        return counts
-
-
-def check_counts(question: Question) -> None:
-    """What a table of counts can answer: COUNT(*), of groups that quasi conditions choose."""
-    for aggregate in question.aggregates:
-        first, *others = aggregate.calls()
-        if (
-            first.text != aggregate.text
-            or first.rule not in (COUNT, COUNT_PEOPLE)
-            or first.arguments
-            or others
-        ):
-            _refuse(f"{aggregate.text}: 'em' reconstructs counts", "Ask for COUNT(*)")
-        for term in first.filter:
-            if term.quasi or not term.sensitive:
-                _refuse(
-                    f"the FILTER {term.text}: it has to use sensitive columns alone",
-                    "Move it into WHERE",
-                )
-    for term in (*question.where, *question.keys):
-        if term.is_mixed:
-            _refuse(
-                f"{term.text}: it mixes quasi-identifiers and sensitive columns",
-                "Join conditions on either by AND, and group by columns of either",
-            )
-
-
-def _refuse(what: str, instead: str) -> NoReturn:
-    raise QueryError(
-        f"The estimator 'em' cannot answer {what}. {instead}, or leave the estimator out."
-    )
 
 
 def names_of(places: IntArray, domain: pa.Array) -> list[str]:

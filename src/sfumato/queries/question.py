@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 ANSWER = "o"  # the table that HAVING and ORDER BY speak of
 ERRORS = ("stderr", "low", "high")  # what stands beside an aggregate
-GROUPING = "grouping"  # the estimates' column that numbers the groupings, where there are several
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,14 +70,12 @@ class Question:
     `where` holds the conjuncts. `having` and `order` speak of the answer: `o.k0, o.k1 …` are the
     keys, `o.a0, o.a1 …` the aggregates, `o.a0_stderr`, `o.a0_low`, `o.a0_high` their errors (so
     qualified that an analyst's own `a0` is another thing). Aggregates that only HAVING or ORDER BY
-    use are in `aggregates` but not in `outputs`. `groupings` names the keys of each GROUP BY that
-    is asked for at once: one with all keys, or those of ROLLUP, CUBE and GROUPING SETS.
+    use are in `aggregates` but not in `outputs`.
     """
 
     outputs: tuple[Output, ...]
     where: tuple[Term, ...]
     keys: tuple[Term, ...]
-    groupings: tuple[tuple[int, ...], ...]
     aggregates: tuple[Aggregate, ...]
     having: exp.Expr | None
     order: tuple[Ordering, ...]

@@ -49,10 +49,6 @@ class Selection:
             )
         self._name_outputs(indices)
 
-    def place_of_key(self, node: Node) -> int:
-        """The number of a GROUP BY key."""
-        return self._key_texts().index(self._key(node).text)
-
     def _key_texts(self) -> list[str]:
         return [key.text for key in self.keys]
 

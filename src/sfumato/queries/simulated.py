@@ -16,7 +16,6 @@ from sfumato.draws import Draws, Positions
 from sfumato.operators.base import FloatArray
 from sfumato.operators.estimator import Totals
 from sfumato.queries.aggregates import Aggregate
-from sfumato.queries.duals import Dual
 
 _DRAWS = 400
 _ROUNDING = 1e-18  # of a squared sum: less is no noise
@@ -24,20 +23,17 @@ _FEWEST = 0.5  # of the draws: with fewer that are possible, nothing is told
 
 
 def simulated(
-    aggregate: Aggregate, totals: Totals, values: FloatArray, quantile: float
+    aggregate: Aggregate, totals: Totals, quantile: float
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Value, standard error and ends by row; not a number where nothing is told.
-
-    `values` are the sums that the value is read from.
-    """
+    """Value, standard error and ends by row; not a number where nothing is told."""
     from scipy.special import ndtr
 
     present = np.asarray(totals.present.all(axis=0))
-    start = aggregate.combine(*map(Dual, values)).value
-    start = np.where(aggregate.known(values, present) & np.isfinite(start), start, np.nan)
+    start = aggregate.combine(*totals.values)
+    start = np.where(aggregate.known(totals.values, present) & np.isfinite(start), start, np.nan)
     drawn = _drawn(totals)
     flat = drawn.reshape(len(drawn), drawn.shape[1] * _DRAWS)
-    seen = aggregate.combine(*map(Dual, flat)).value
+    seen = aggregate.combine(*flat)
     possible = aggregate.known(flat, np.repeat(present, _DRAWS)) & np.isfinite(seen)
     seen = np.where(possible, seen, np.nan).reshape(-1, _DRAWS)
     defined = np.isfinite(seen).mean(axis=1) >= _FEWEST

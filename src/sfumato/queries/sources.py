@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,7 +15,6 @@ from sfumato.draws import BoolArray, IntArray
 from sfumato.errors import QueryError, UsageError
 from sfumato.operators.base import FloatArray
 from sfumato.operators.estimator import Estimator, Forms, Moments, Totals
-from sfumato.queries.aggregates import COUNT_PEOPLE
 from sfumato.release import Release
 
 if TYPE_CHECKING:
@@ -88,25 +87,6 @@ class QuestionSource(ABC):
                 f"{self.title} has no estimator {request.estimator!r}. Estimators there are: "
                 f"{', '.join(self.estimators)}."
             )
-        calls = [call for aggregate in question.aggregates for call in aggregate.calls()]
-        if any(call.rule is COUNT_PEOPLE for call in calls):
-            self._check_people()
-
-    def _check_people(self) -> None:
-        """Of several rows of a person a release never shows which belong together: drawn one by
-        one they stand among all others, and in buckets beside those of everybody there."""
-        person = self.release.manifest.person
-        if person is None:
-            raise QueryError(
-                "COUNT_PEOPLE(*) needs to know whose rows they are, and the release was published "
-                "without --person. Ask for COUNT(*), which counts records."
-            )
-        if person.rows > 1:
-            raise QueryError(
-                f"COUNT_PEOPLE(*) cannot be told: of a person up to {person.rows} rows are "
-                "published, and nothing shows which belong together. Ask for COUNT(*), which "
-                "counts records, or for a release with --rows-per-person 1."
-            )
 
     def domains(self, columns: Sequence[str]) -> list[pa.Array]:
         return [self.release.domain(name) for name in columns]
@@ -130,12 +110,6 @@ class QuestionSource(ABC):
     def counted(self, weights: Sequence[Weight], moments: Moments, forms: Forms) -> Totals:
         """Sums that no sensitive column touches, by row."""
         return Totals.exact([(weight, weight.number) for weight in weights], moments, forms)
-
-    def likeliest_counts(
-        self, columns: Sequence[str], moments: Moments
-    ) -> dict[Hashable, FloatArray] | None:
-        """By weight: the likeliest counts by (class, value …), where a kind reconstructs them."""
-        return None
 
     def finish(self, question: Question, answer: pa.Table, aggregates: Sequence[str]) -> pa.Table:
         """Look at a whole answer before it is given."""

@@ -20,7 +20,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from sfumato.queries.dialect import Node, sql_text
-from sfumato.queries.question import ANSWER, ERRORS, GROUPING, Question, Term
+from sfumato.queries.question import ANSWER, ERRORS, Question, Term
 from sfumato.queries.recoded import ranked
 from sfumato.release.records import glob_escaped, scan
 
@@ -255,8 +255,6 @@ def answer(question: Question, source: str) -> exp.Select:
     columns: list[Node] = [
         named(column(ANSWER, inner_name), name) for inner_name, name in answer_columns(question)
     ]
-    several = [column(ANSWER, GROUPING)] if len(question.groupings) > 1 else []
-    columns += several
     tree = select(columns, source, alias=ANSWER)
     if question.having is not None:
         tree.set("where", exp.Where(this=question.having.copy()))
@@ -274,10 +272,6 @@ def answer(question: Question, source: str) -> exp.Select:
             this=ranked(column(ANSWER, f"k{index}"), question.bins), desc=False, nulls_first=False
         )
         for index in range(len(question.keys))
-    ]
-    # a missing key stands before the total over all keys
-    order += [
-        exp.Ordered(this=condition.copy(), desc=False, nulls_first=False) for condition in several
     ]
     if order:
         tree.set("order", exp.Order(expressions=order))
