@@ -121,7 +121,7 @@ def test_one_that_counted_whole_tables_is_not_kept() -> None:
 KILLED = """
 import os, signal, sys
 import pyarrow as pa
-from sfumato.engines import spool
+from sfumato.table import spool
 spooled = spool.Spool()
 for _ in range(20):
     spooled.add(pa.record_batch({"ill": pa.array(["flu"] * 200_000)}))

@@ -31,12 +31,12 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 moment, number = sys.argv[1], int(sys.argv[2])
 sys.argv[1:] = sys.argv[3:]
 import sfumato.engines.engine, sfumato.engines.counting, sfumato.engines.staging
-import sfumato.engines.spelling, sfumato.engines.spool, sfumato.release.bundle
+import sfumato.engines.spelling, sfumato.table.spool, sfumato.release.bundle
 import sfumato.engines.choosing, sfumato.engines.publishing
 places = {
     "reading": (sfumato.engines.staging.Dictionary, "add"),
     "planning": (sfumato.engines.publishing, "choose_plan"),
-    "applying": (sfumato.engines.spool.Spool, "add"),
+    "applying": (sfumato.table.spool.Spool, "add"),
     "writing": (sfumato.engines.spelling, "_opened"),
     "finishing": (sfumato.release.bundle.BundleWriter, "_reopen"),
 }

@@ -19,12 +19,12 @@ from sfumato.engines.choosing import TableCounts
 from sfumato.engines.counting import Progress, no_progress
 from sfumato.engines.from_cells import CellStream
 from sfumato.engines.spelling import restored, spell
-from sfumato.engines.spool import Spool
 from sfumato.engines.staging import LARGE, stage
 from sfumato.engines.stream import Follower, RowStream
 from sfumato.mechanisms import CellPlan, Plan, RecordPlan
 from sfumato.profile import Profile
 from sfumato.table import Table
+from sfumato.table.spool import Spool
 
 
 @dataclass(frozen=True)

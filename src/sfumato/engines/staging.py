@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.draws import BoolArray, IntArray
-from sfumato.engines.spool import Spool
 from sfumato.errors import DataError
 from sfumato.pace import Progress
 from sfumato.scratch import scratch_database
 from sfumato.table import Source, Table, reading_errors
+from sfumato.table.spool import Spool
 
 MOST_VALUES = 100_000  # a sensitive column with more different values needs bins
 LARGE = 1 << 20  # rows from which on a database is not kept for its next user

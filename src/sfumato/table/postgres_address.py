@@ -18,17 +18,17 @@ HOW = (
     "character of the password that is no letter or digit percent-encoded; better, leave the "
     "password to PGPASSWORD or ~/.pgpass."
 )
+_PORT = r"(?:\[[0-9a-fA-F:.%]*\]|[^:\[\]@/?,]*)(?::[0-9]*)?"
 _SHAPE = re.compile(
     r"postgres(?:ql)?://"
     r"(?:(?P<user>[^:@/?]*)(?::(?P<password>[^@/?]*))?@)?"
-    r"(?P<hosts>[A-Za-z0-9._%,:\[\]-]*)"
+    rf"(?P<hosts>{_PORT}(?:,{_PORT})*)"
     r"(?:/(?P<database>[^/?@:]*))?"
-    r"(?:\?(?P<parameters>.*))?",
+    # SQL holds '&' and '=' as it likes, so `query=` reaches to the end of the address
+    r"(?:\?(?P<parameters>(?:(?!query=)[a-z_]+=[^&]*(?:&|$))*)(?:query=(?P<query>.*))?)?",
     re.DOTALL,
 )
-_PORTS = re.compile(r"(\[[0-9a-fA-F:.%]*\]|[^:\[\]]*)(:[0-9]*)?")
 _SECRET = ("password", "passfile", "sslkey", "sslpassword")
-_IDENTIFIER = r'"(?:[^"\x00]|"")+"|[^".\x00]+'
 
 
 @dataclass(frozen=True)
@@ -37,16 +37,9 @@ class Address:
 
     uri: str = field(repr=False)  # for libpq alone
     place: str
-    relation: tuple[str, ...] | None  # schema and table as they are written
-    query: str | None = field(repr=False)
+    label: str  # how messages name the table
+    rows: str = field(repr=False)  # what SQL selects from
     secrets: tuple[str, ...] = field(repr=False)
-
-    @property
-    def label(self) -> str:
-        """How messages name the table."""
-        if self.relation is None:
-            return f"the query on {self.place}"
-        return f"{self.place}?table={'.'.join(self.relation)}"
 
 
 def is_address(text: str) -> bool:
@@ -67,72 +60,53 @@ def parse_address(text: str) -> Address:
     >>> address = parse_address("postgresql://me:secret@host:5433/clinic?table=public.admissions")
     >>> address.label
     'postgresql://host:5433/clinic?table=public.admissions'
-    >>> address
-    Address(place='postgresql://host:5433/clinic', relation=('public', 'admissions'))
+    >>> address.rows
+    '"public"."admissions"'
     """
-    match_ = _SHAPE.fullmatch(text.strip())
-    if match_ is None or not all(_PORTS.fullmatch(h) for h in match_["hosts"].split(",")):
+    shape = _SHAPE.fullmatch(text.strip())
+    if shape is None:
         raise DataError(f"Cannot read the address of a PostgreSQL table. {HOW}")
-    kept, own_parameters, parameters = _parameters(match_["parameters"] or "")
-    if len(own_parameters) != 1:
+    parts = [part for part in (shape["parameters"] or "").split("&") if part]
+    parameters = {name: unquote(value) for name, _, value in (p.partition("=") for p in parts)}
+    table, query = parameters.pop("table", None), shape["query"]
+    if (table is None) == (query is None):
         raise DataError(
             "The address of a PostgreSQL table names one thing to read, 'table' or 'query'; this "
-            f"one names {' and '.join(own_parameters) or 'neither'}. {HOW}"
+            f"one names {'neither' if table is None else 'table and query'}. {HOW}"
         )
-    hosts = parameters.get("host", match_["hosts"])
-    if "port" in parameters:
-        hosts += f":{parameters['port']}"
-    database = parameters.get("dbname", unquote(match_["database"] or ""))
-    secrets = [match_["password"], *(parameters.get(name) for name in _SECRET)]
-    written = {secret for secret in secrets if secret}
+    hosts = parameters.get("host", shape["hosts"])
+    hosts += f":{parameters['port']}" if "port" in parameters else ""
+    place = f"postgresql://{hosts}/{parameters.get('dbname', unquote(shape['database'] or ''))}"
+    written = [shape["password"], *(parameters.get(name) for name in _SECRET)]
+    secrets = {secret for secret in written if secret}
+    passed = "&".join(part for part in parts if not part.startswith("table="))
     return Address(
-        uri=text.strip().partition("?")[0] + (f"?{'&'.join(kept)}" if kept else ""),
-        place=f"postgresql://{hosts}/{database}",
-        relation=_relation(own_parameters["table"]) if "table" in own_parameters else None,
-        query=_query(own_parameters["query"]) if "query" in own_parameters else None,
-        secrets=tuple(sorted(written | {unquote(secret) for secret in written})),
+        uri=text.strip().partition("?")[0] + (f"?{passed}" if passed else ""),
+        place=place,
+        label=f"the query on {place}" if table is None else f"{place}?table={table}",
+        rows=f"(\n{_query(unquote(query))}\n) AS q" if table is None else _relation(table),
+        secrets=tuple(sorted(secrets | {unquote(secret) for secret in secrets})),
     )
 
 
-def _parameters(text: str) -> tuple[list[str], dict[str, str], dict[str, str]]:
-    """The parameters for libpq as they stand, our own ones, and all of libpq's as read."""
-    kept: list[str] = []
-    parameters: dict[str, str] = {}
-    known: dict[str, str] = {}
-    before, query, sql = _cut_query(text)
-    for part in before.split("&") if before else []:
-        name, equals, value = part.partition("=")
-        if not equals or not re.fullmatch(r"[a-z_]+", name):
-            raise DataError(f"Cannot read the parameters of a PostgreSQL address. {HOW}")
-        if name == "table":
-            parameters[name] = unquote(value)
-        else:
-            kept.append(part)
-            known[name] = unquote(value)
-    if query:
-        parameters["query"] = unquote(sql)
-    return kept, parameters, known
+def quoted(name: str) -> str:
+    """A name inside SQL, exactly as it is.
+
+    >>> print(quoted('an "odd" name'))
+    "an ""odd"" name"
+    """
+    return '"' + name.replace('"', '""') + '"'
 
 
-def _cut_query(text: str) -> tuple[str, bool, str]:
-    """SQL holds '&' and '=' as it likes, so `query=` reaches to the end of the address."""
-    match_ = re.search(r"(?:^|&)query=", text)
-    if match_ is None:
-        return text, False, ""
-    return text[: match_.start()], True, text[match_.end() :]
-
-
-def _relation(text: str) -> tuple[str, ...]:
-    """`table`, `schema.table` or `"Odd.Name".table`; names are taken exactly as written."""
-    if not re.fullmatch(rf"(?:{_IDENTIFIER})(?:\.(?:{_IDENTIFIER}))?", text):
+def _relation(text: str) -> str:
+    """`table` or `schema.table`, exactly as they are written."""
+    parts = text.split(".")
+    if not all(parts) or len(parts) > 2 or "\x00" in text:
         raise DataError(
-            f"Cannot read the table name {text!r}. Write table=NAME or table=SCHEMA.NAME; names "
-            "with dots stand in double quotes."
+            f"Cannot read the table name {text!r}. Write table=NAME or table=SCHEMA.NAME; where "
+            'a name has a dot, ?query=SELECT * FROM "na.me".'
         )
-    return tuple(
-        part[1:-1].replace('""', '"') if part.startswith('"') else part
-        for part in re.findall(_IDENTIFIER, text)
-    )
+    return ".".join(map(quoted, parts))
 
 
 def _query(text: str) -> str:
