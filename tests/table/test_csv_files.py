@@ -11,10 +11,9 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import DataError, UsageError
-from sfumato.table import csv_files
 from sfumato.table.csv_files import CsvSource
 from sfumato.table.reading import Reading
-from sfumato.table.sources import find_source
+from sfumato.table.sources import Source, find_source
 
 LATE = "".join(f"{n},x{n}\n" for n in range(30_000))
 FILES = {
@@ -42,7 +41,7 @@ FILES = {
 }
 
 
-def whole(source: CsvSource) -> pa.Table:
+def whole(source: Source) -> pa.Table:
     names = source.schema.names
     return pa.Table.from_batches(source.batches(names, 7_000), source.schema)
 
@@ -51,26 +50,9 @@ def whole(source: CsvSource) -> pa.Table:
 def test_files_are_read_as_duckdb_would_guess(tmp_path: Path, written: str) -> None:
     path = tmp_path / "people.csv"
     path.write_bytes(FILES[written].encode())
-    guessed = duckdb.sql(f"FROM read_csv('{path}', header = true, sample_size = -1)")
+    texts = ", types = {'a': 'VARCHAR'}" if written == "booleans" else ""  # they stay as written
+    guessed = duckdb.sql(f"FROM read_csv('{path}', header = true, sample_size = -1{texts})")
     assert whole(CsvSource([path])).equals(guessed.to_arrow_table())
-
-
-def test_a_file_is_sniffed_once_per_publish(tmp_path: Path, monkeypatch: Any) -> None:
-    looked: list[Path] = []
-    sniffed = csv_files._sniffed
-
-    def spied(connection: Any, path: Path, owner: CsvSource) -> csv_files.Layout:
-        looked.append(path)
-        return sniffed(connection, path, owner)
-
-    monkeypatch.setattr(csv_files, "_sniffed", spied)
-    path = tmp_path / "people.csv"
-    people = [f"{n},{20 + n % 50},{'ab'[n % 2]},{'stuvwxyz'[n % 8]}\n" for n in range(400)]
-    path.write_text("id,age,sex,ill\n" + "".join(people))
-    sf.publish(
-        str(path), "l-diversity(3)", to=tmp_path / "r", key="id", quasi="age,sex", sensitive="ill"
-    )
-    assert looked == [path]
 
 
 def test_many_files_are_one_table(tmp_path: Path) -> None:
@@ -110,7 +92,7 @@ def test_what_is_no_table_says_so(tmp_path: Path) -> None:
 def read(tmp_path: Path, written: str | bytes, **said: Any) -> pa.Table:
     path = tmp_path / "people.csv"
     path.write_bytes(written if isinstance(written, bytes) else written.encode())
-    return whole(CsvSource([path], Reading.of(**said)))
+    return whole(find_source(path, Reading.of(**said)))
 
 
 KDD = " 39, State-gov, ?, Yes\n50 , Private, 12, No\n ?, Private , 13, Yes\n"
@@ -152,7 +134,7 @@ def test_copies_in_utf8_go_away_with_the_source(tmp_path: Path, monkeypatch: Any
 
 def test_yes_and_no_stay_what_they_are(tmp_path: Path) -> None:
     found = read(tmp_path, "a,b,c\nYes,true,t\nNo,FALSE,f\n").to_pydict()
-    assert found == {"a": ["Yes", "No"], "b": [True, False], "c": ["t", "f"]}
+    assert found == {"a": ["Yes", "No"], "b": ["true", "FALSE"], "c": ["t", "f"]}
 
 
 @pytest.mark.parametrize(

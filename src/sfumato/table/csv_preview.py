@@ -1,11 +1,12 @@
-"""The first lines of a CSV file as they would be cut: for somebody who says how it is written.
+"""The first lines of a CSV file as they are cut: for whoever reads it or says how it is written.
 
 A file that cannot be read yet can be looked at all the same. What nobody said is guessed here, and
-shown as a guess: reading itself guesses less and refuses more.
+shown as a guess; reading refuses what it would have to guess in silence.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import re
 from collections import Counter
@@ -15,9 +16,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from sfumato.table.encodings import opened
+import pyarrow as pa
+
 from sfumato.table.reading import MARKERS, Reading
 
+PACKED = {".gz": "gzip", ".zst": "zstd"}
 SEPARATORS = (",", ";", "\t", "|")
 _LINES = 5000  # that are looked at
 _BYTES = 1 << 22
@@ -28,11 +31,18 @@ MOST_RAGGED = 5  # lines that are named
 
 @dataclass(frozen=True)
 class CsvPreview:
-    """Names and first rows; `ragged` are lines (number, cells) that do not have `cells` cells."""
+    """Names and first rows; `ragged` are lines (number, cells) that do not have `cells` cells.
+
+    `skip` lines of remarks stand before all others; `marked` says whether a byte order mark tells
+    the encoding.
+    """
 
     encoding: str
+    marked: bool
     separator: str
     quote: str
+    escape: str
+    skip: int
     header: bool
     names: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -65,8 +75,10 @@ def preview_csv(path: Path, reading: Reading, rows: int = 8) -> CsvPreview:
     """
     encoding, text = _decoded(path, reading.encoding)
     separator = reading.separator or _likely_separator(text)
-    quote = reading.quote or '"'
-    records = _cut(text, separator, quote)
+    quote = reading.quote or _likely_quote(text, separator)
+    escape = "\\" if f"\\{quote}" in text and quote * 2 not in text else quote
+    skip = next((n for n, line in enumerate(text.splitlines()) if not line.startswith("#")), 0)
+    records = _cut(text, separator, quote, escape)
     header = _has_names(records, reading)
     common = Counter(len(cells) for _, cells in records).most_common(1)
     width = common[0][0] if common else 0
@@ -79,8 +91,11 @@ def preview_csv(path: Path, reading: Reading, rows: int = 8) -> CsvPreview:
     )
     return CsvPreview(
         encoding.removesuffix("-sig"),
+        encoding == "utf-16" and not reading.encoding,
         separator,
         quote,
+        escape,
+        skip,
         header,
         names,
         tuple(tuple(cells) for _, cells in body[:rows]),
@@ -97,6 +112,7 @@ def _decoded(path: Path, said: str) -> tuple[str, str]:
         start = file.read(_BYTES)
     start = start if len(start) < _BYTES else start[: start.rfind(b"\n") + 1]
     if said:
+        said = codecs.lookup(said).name
         return said, start.decode(said, errors="replace")
     if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return "utf-16", start.decode("utf-16", errors="replace")
@@ -106,6 +122,12 @@ def _decoded(path: Path, said: str) -> tuple[str, str]:
         except UnicodeDecodeError:
             continue
     raise AssertionError("latin-1 has every byte")
+
+
+def opened(path: Path) -> Any:
+    """The bytes of a text file, unpacked on the way."""
+    packed = PACKED.get(path.suffix.lower())
+    return path.open("rb") if packed is None else pa.input_stream(str(path), compression=packed)
 
 
 def _likely_separator(text: str) -> str:
@@ -120,9 +142,21 @@ def _likely_separator(text: str) -> str:
     return max(SEPARATORS, key=fits)
 
 
-def _cut(text: str, separator: str, quote: str) -> list[tuple[int, list[str]]]:
+def _likely_quote(text: str, separator: str) -> str:
+    """Single quotes where they alone stand around cells, else double ones."""
+    sign = re.escape(separator)
+    around = re.search(rf"(^|{sign})'[^'\r\n]*'({sign}|[\r\n]|$)", text, re.MULTILINE)
+    return "'" if around and '"' not in text else '"'
+
+
+def _cut(text: str, separator: str, quote: str, escape: str) -> list[tuple[int, list[str]]]:
     """(number of the line, cells); lines without anything and remarks are left out."""
-    reader = csv.reader(text.splitlines(keepends=True), delimiter=separator, quotechar=quote)
+    reader = csv.reader(
+        text.splitlines(keepends=True),
+        delimiter=separator,
+        quotechar=quote,
+        escapechar=escape if escape != quote else None,
+    )
     rows: list[tuple[int, list[str]]] = []
     line = 1
     try:

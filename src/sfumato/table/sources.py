@@ -17,7 +17,7 @@ from sfumato.columns import list_some
 from sfumato.errors import DataError
 from sfumato.limits import limit_behind
 from sfumato.storage import Copies, address_of, on_this_machine
-from sfumato.table.encodings import PACKED
+from sfumato.table.csv_preview import PACKED
 from sfumato.table.plain import normalize, plain_type
 from sfumato.table.postgres_address import is_address, parse_address
 from sfumato.table.reading import Reading
