@@ -7,6 +7,7 @@ import json
 import re
 from pathlib import Path
 
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -83,4 +84,4 @@ def _without(name: str, imported):  # type: ignore[no-untyped-def]
 def test_frames() -> None:
     pytest.importorskip("polars")
     one = answer({"sex": ["F", "M", None]})
-    assert one.to_polars().columns == one.to_pandas().columns.tolist() == one.columns
+    assert pl.DataFrame(one).columns == one.to_pandas().columns.tolist() == one.columns

@@ -8,8 +8,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import QueryError
-from sfumato.queries.recoded import MergedNumbers
-from sfumato.release.reader import Merged
+from sfumato.queries.recoded import Lumps
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +63,7 @@ def test_groups_come_in_the_order_of_the_numbers(asked):
 def test_scattered_values_have_no_edge():
     from sqlglot import exp
 
-    ages = MergedNumbers("age", [Merged("20, 40", (20, 40)), Merged("30", (30,))])
+    ages = Lumps("age", {"20, 40": [20, 40], "30": [30]})
     assert ages.satisfying(exp.EQ, 30.0) == ["30"]
     assert ages.satisfying(exp.NEQ, 30.0) == ["20, 40"]
     with pytest.raises(QueryError, match=r"No number parts what is published: name what"):

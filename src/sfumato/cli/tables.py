@@ -47,7 +47,7 @@ def crosstab(
         show_json(table.to_json())
         return
     print(table)
-    note = estimated_by(table.answer.estimator)
+    note = estimated_by(table.estimator)
     if note is not None:
         print(note)
 

@@ -82,7 +82,7 @@ def _read_drawn(release: Any, column: str) -> Read:
     if operator.needs_counts:
         operator = operator.observed(np.bincount(shown, minlength=len(domain)))
     counts = np.bincount(shown, minlength=operator.values)
-    chances, prior, _ = shown_chances(operator, counts)
+    chances, prior = shown_chances(operator, counts)
     order = sorted_values(domain)
     chances, prior = chances[:, order], prior[order]
     copies = None

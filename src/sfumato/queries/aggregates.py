@@ -252,6 +252,14 @@ def shown_as(shown: FloatArray, number: Numbers) -> Numbers:
     return shown + 1j * number.imag if np.iscomplexobj(number) else shown
 
 
+def power(number: Numbers, exponent: float) -> Numbers:
+    """Its slope where the number is 0 is not a number, or has no end: a step would hide that."""
+    value = number.real**exponent
+    if not np.iscomplexobj(number):
+        return np.asarray(value)
+    return np.asarray(value + 1j * exponent * number.real ** (exponent - 1) * number.imag)
+
+
 def _scatter(number: Numbers, first: Numbers, second: Numbers, both: Numbers) -> Numbers:
     """Σ (x − mean x)·(y − mean y) from n, Σx, Σy and Σxy."""
     return both - first * second / number
@@ -268,7 +276,7 @@ def _variance(least: float) -> Callable[..., Numbers]:
 
 
 def _deviation(least: float) -> Callable[..., Numbers]:
-    return lambda n, x, xx: _variance(least)(n, x, xx) ** 0.5
+    return lambda n, x, xx: power(_variance(least)(n, x, xx), 0.5)
 
 
 def _covariance(least: float) -> Callable[..., Numbers]:
@@ -286,7 +294,7 @@ def _varying(n: Numbers, first: Numbers, second: Numbers) -> Numbers:
 def _correlation(
     n: Numbers, y: Numbers, x: Numbers, yy: Numbers, yx: Numbers, xx: Numbers
 ) -> Numbers:
-    root = (_varying(n, y, yy) * _varying(n, x, xx)) ** 0.5
+    root = power(_varying(n, y, yy) * _varying(n, x, xx), 0.5)
     correlation = _scatter(n, y, x, yx) / root
     return shown_as(np.clip(correlation.real, -1.0, 1.0), correlation)
 
@@ -295,7 +303,7 @@ def _determination(
     n: Numbers, y: Numbers, x: Numbers, yy: Numbers, yx: Numbers, xx: Numbers
 ) -> Numbers:
     """r²; as in SQL 1 where y is the same for everybody, since the line goes through all."""
-    r_squared = _correlation(n, y, x, yy, yx, xx) ** 2.0
+    r_squared = power(_correlation(n, y, x, yy, yx, xx), 2.0)
     flat = np.isnan(_varying(n, y, yy).real) & np.isfinite(_varying(n, x, xx).real)
     return shown_as(np.where(flat, 1.0, r_squared.real), r_squared)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,12 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.columns import list_some, value_to_json
-from sfumato.errors import QueryError, UsageError
+from sfumato.errors import QueryError
 from sfumato.results import html_paragraphs, html_table
 
 if TYPE_CHECKING:
     import pandas
-    import polars
 
     from sfumato.pages.answers import Drawing, DrawnChart
 
@@ -62,15 +62,6 @@ class Answer:
 
     def to_arrow(self) -> pa.Table:
         return self.table
-
-    def to_polars(self) -> polars.DataFrame:
-        try:
-            import polars
-        except ImportError:
-            raise UsageError("to_polars() needs the package polars: pip install polars.") from None
-        frame = polars.from_arrow(self.table)
-        assert isinstance(frame, polars.DataFrame)
-        return frame
 
     def plot(self, path: str | Path | None = None, *, title: str = "Answer") -> DrawnChart:
         """Draw the answer with its error bars, and write it to `path` (.html, .png or .svg).
@@ -166,22 +157,8 @@ class Answer:
         if len(self) == 1 and [self.columns] == [self._parts(name) for name in self.aggregates]:
             return self._text(self.rows()[0], self.aggregates[0])
         titles, lines = self._cells()
-        right = [name in self.aggregates for name in titles]
-        widths = [
-            max(len(title), *(len(line[index]) for line in lines), 0)
-            for index, title in enumerate(titles)
-        ]
-
-        def aligned(line: list[str]) -> str:
-            cells = [
-                cell.rjust(width) if to_right else cell.ljust(width)
-                for cell, width, to_right in zip(line, widths, right, strict=True)
-            ]
-            return "  ".join(cells).rstrip()
-
-        shown = [aligned(titles), aligned(["─" * width for width in widths])]
-        shown += [aligned(line) for line in lines]
-        return "\n".join(shown + self._rest())
+        table = text_table(titles, lines, [name in self.aggregates for name in titles])
+        return "\n".join([table, *self._rest()])
 
     __str__ = __repr__
 
@@ -214,6 +191,38 @@ class Answer:
         if not len(self):
             return ["(no rows)"]
         return [f"… and {len(self) - MOST_SHOWN:,} more rows"] if len(self) > MOST_SHOWN else []
+
+
+def text_table(
+    titles: Sequence[str], lines: Sequence[Sequence[str]], right: Sequence[bool], room: int = 0
+) -> str:
+    """Columns side by side; `room` cuts them into blocks, the first of all in every block.
+
+    >>> print(text_table(["k", "one", "two"], [["a", "1", "22"]], [False, True, True], 8))
+    k  one
+    ─  ───
+    a    1
+    <BLANKLINE>
+    k  two
+    ─  ───
+    a   22
+    """
+    widths = [max(map(len, column)) for column in zip(titles, *lines, strict=True)]
+    blocks: list[list[int]] = [[0]]
+    left = room - widths[0]
+    for index, width in enumerate(widths[1:], start=1):
+        if room and left < width + 2 and len(blocks[-1]) > 1:
+            blocks.append([0])
+            left = room - widths[0]
+        blocks[-1].append(index)
+        left -= width + 2
+
+    def aligned(line: Sequence[str], places: Sequence[int]) -> str:
+        cells = [line[n].rjust(widths[n]) if right[n] else line[n].ljust(widths[n]) for n in places]
+        return "  ".join(cells).rstrip()
+
+    ruled = [titles, ["─" * width for width in widths], *lines]
+    return "\n\n".join("\n".join(aligned(line, places) for line in ruled) for places in blocks)
 
 
 def _is_ordered(kind: pa.DataType) -> bool:

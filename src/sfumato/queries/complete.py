@@ -26,7 +26,6 @@ from sfumato.draws import Draws, IntArray, Positions
 from sfumato.errors import DataError, QueryError, UsageError
 from sfumato.operators.base import FloatArray
 from sfumato.operators.links import Links
-from sfumato.operators.links import ShownSymbols as ShownRecords
 from sfumato.queries.bucket_table import bucket_table_of
 from sfumato.queries.completion import Lists, Uniform, dealt_values, values_given_symbols
 from sfumato.queries.evaluate import source_of
@@ -36,7 +35,7 @@ from sfumato.queries.quasi_codes import QuasiCode, codes_of_columns
 from sfumato.queries.rules import Normal, RuleShape, Sample, with_pairs
 from sfumato.queries.session import Session, session_of
 from sfumato.queries.sources import QuestionSource
-from sfumato.queries.statements import in_order
+from sfumato.queries.statements import quoted
 from sfumato.release import BucketedRelease, PerturbedRelease, Release
 
 MOST_COPIES = 100
@@ -51,10 +50,10 @@ Values = Callable[[int], IntArray]  # of a copy, by its number
 class _Fitted:
     """Rules for every copy, and how records are read by them."""
 
-    coded: list[QuasiCode]
+    coded: Sequence[QuasiCode]
     shape: RuleShape
     rules: list[Links]
-    likelihoods: list[FloatArray]  # by copy; empty for buckets
+    evidence: list[Any]  # what symbols told, by copy
 
     def features(self, records: pa.Table, quasi: Sequence[str]) -> list[IntArray]:
         codes = codes_of_columns([records.column(name) for name in quasi], self.coded)
@@ -74,7 +73,7 @@ class Completion(ABC):
         self._asked: dict[int, int] = {}
 
     @abstractmethod
-    def sample(self) -> tuple[list[QuasiCode], Sample]:
+    def sample(self) -> Sample:
         """The records that rules are fitted to."""
 
     @abstractmethod
@@ -83,19 +82,18 @@ class Completion(ABC):
 
     @cached_property
     def fitted(self) -> _Fitted:
-        coded, sample = self.sample()
-        shape = RuleShape.of(sample, sample.reading(np.arange(sample.units)))
-        rules, likelihoods = [], []
+        sample = self.sample()
+        shape = RuleShape.of(sample)
+        rules, seen = [], []
         for copy in range(self.copies):
             self._progress("fitting the copies", copy, self.copies)
             order = self.draws.order(f"units of copy {copy}", sample.units)
             half = np.sort(order[: max(sample.units // 2, 1)])
-            reading = sample.reading(half)
-            rules.append(shape.draw(reading, half, self._normal(copy)))
-            if isinstance(reading.evidence, ShownRecords):
-                likelihoods.append(reading.evidence.likelihood)
+            evidence, prior = sample.read(half)
+            rules.append(shape.draw(evidence, prior, half, self._normal(copy)))
+            seen.append(evidence)
         self._progress("fitting the copies", self.copies, self.copies)
-        return _Fitted(coded, shape, rules, likelihoods)
+        return _Fitted(sample.coded, shape, rules, seen)
 
     def _normal(self, copy: int) -> Normal:
         """Standard normal numbers, two from two words (Box and Muller)."""
@@ -150,7 +148,7 @@ class DrawnCompletion(Completion):
         super().__init__(source, copies, draws, progress)
         self._operator = source.operator(self.column)
 
-    def sample(self) -> tuple[list[QuasiCode], Sample]:
+    def sample(self) -> Sample:
         return drawn_sample(self.release, self.column, self._operator)
 
     def pieces(self) -> Iterator[tuple[pa.Table, Values]]:
@@ -168,7 +166,7 @@ class DrawnCompletion(Completion):
         shown = self.release.shown_codes(records, self.column)
 
         def values(copy: int) -> IntArray:
-            likelihood = fitted.likelihoods[copy][shown]
+            likelihood = fitted.evidence[copy].likelihood[shown]
             return values_given_symbols(
                 fitted.rules[copy], features, likelihood, self.uniform(copy)
             )
@@ -181,7 +179,7 @@ class DealtCompletion(Completion):
 
     release: BucketedRelease
 
-    def sample(self) -> tuple[list[QuasiCode], Sample]:
+    def sample(self) -> Sample:
         return listed_sample(self.release, bucket_table_of(self.release), self.draws)
 
     def pieces(self) -> Iterator[tuple[pa.Table, Values]]:
@@ -216,8 +214,9 @@ _KINDS: dict[str, type[Any]] = {
 
 def _whole_buckets(session: Session, quasi: Sequence[str]) -> Iterator[pa.Table]:
     """Records sorted by bucket, never a part of one; sorting spills, memory does not grow."""
-    columns = session.record_columns()
-    statement = in_order([("bucket", columns["bucket"]), *((n, columns[n]) for n in quasi)])
+    names = ["bucket", *quasi]
+    columns = [f"{quoted(session.names[name])} AS {quoted(name)}" for name in names]
+    statement = f"SELECT {', '.join(columns)} FROM records ORDER BY ALL NULLS LAST"
     left: pa.Table | None = None
     for batch in session.batches(statement, _ROWS):
         records = pa.Table.from_batches([batch])

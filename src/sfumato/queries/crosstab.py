@@ -10,18 +10,16 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from sqlglot import exp
 
 from sfumato.errors import QueryError
 from sfumato.operators.base import FloatArray
 from sfumato.queries.aggregates import COUNT, Aggregate, Call
-from sfumato.queries.answer import Answer, estimate_text, key_text
+from sfumato.queries.answer import Answer, estimate_text, key_text, text_table
 from sfumato.queries.evaluate import answer, source_of
 from sfumato.queries.formulas import Formula
 from sfumato.queries.independence import Independence, independence_of
@@ -32,13 +30,9 @@ from sfumato.queries.sources import Request
 from sfumato.queries.spelling import check_spelling
 from sfumato.queries.statements import cross_count, literal, quoted, without_alias
 from sfumato.release import Release
-from sfumato.results import html_paragraphs, html_table
 
 if TYPE_CHECKING:
-    import pandas
-    import polars
-
-    from sfumato.pages.answers import DrawnChart
+    from sfumato.pages.answers import Drawing
 
 MOST_CELLS = 2_000
 MEASURES = ("count", "share_of_row", "share_of_column", "share_of_all")
@@ -46,22 +40,21 @@ _PARTS = ("", *(f"_{each}" for each in ERRORS))
 _ROW, _COLUMN = 0, 1
 
 
-@dataclass(frozen=True, eq=False)
-class Crosstab:
-    """Two columns against each other: an `Answer` by cell, and a test of independence.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Crosstab(Answer):
+    """Two columns against each other: an answer by cell, and a test of independence.
 
-    `answer` has a row for every cell, with four measures: `count`, `share_of_row`,
-    `share_of_column`, `share_of_all`, each with its error and interval.
+    There is a row for every cell, with four measures: `count`, `share_of_row`, `share_of_column`,
+    `share_of_all`, each with its error and interval.
     """
 
     names: tuple[str, str]
-    answer: Answer
     test: Independence
 
     @property
     def keys(self) -> tuple[list[Any], list[Any]]:
         """The keys down and across."""
-        down, across = (self.answer.table.column(name).to_pylist() for name in self.names)
+        down, across = (self.table.column(name).to_pylist() for name in self.names)
         return list(dict.fromkeys(down)), list(dict.fromkeys(across))
 
     def measure(self, name: str = "count", part: str = "") -> FloatArray:
@@ -71,50 +64,30 @@ class Crosstab:
                 f"A cross table has the measures {', '.join(MEASURES)}, each with "
                 f"{', '.join(ERRORS)}. Got {name!r}, {part!r} instead."
             )
-        column = self.answer.table.column(f"{name}_{part}" if part else name)
+        column = self.table.column(f"{name}_{part}" if part else name)
         numbers = np.array(column.to_pylist(), np.float64)
         return numbers.reshape([len(key) for key in self.keys])
 
     def to_json(self) -> dict[str, Any]:
-        return {**self.answer.to_json(), "independence": self.test.to_json()}
+        return {**super().to_json(), "independence": self.test.to_json()}
 
-    def to_arrow(self) -> pa.Table:
-        return self.answer.to_arrow()
-
-    def to_pandas(self) -> pandas.DataFrame:
-        return self.answer.to_pandas()
-
-    def to_polars(self) -> polars.DataFrame:
-        return self.answer.to_polars()
-
-    def plot(self, path: str | Path | None = None) -> DrawnChart:
-        """A heat map of the counts and of the shares of the rows."""
-        drawn = ("count", "share_of_row")
+    def _drawing(self, title: str) -> Drawing:
+        """Heat maps of the counts and of the shares of the rows."""
+        drawn = MEASURES[:2]
         columns = [*self.names, *(measure + part for measure in drawn for part in _PARTS)]
-        shown = replace(self.answer, table=self.answer.table.select(columns), aggregates=drawn)
-        return shown.plot(path, title=" by ".join(self.names))
+        shown = Answer(self.table.select(columns), drawn, self.confidence)
+        return shown._drawing(" by ".join(self.names))
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         titles, lines = self._cells()
-        widths = [max(map(len, column)) for column in zip(titles, *lines, strict=True)]
-        ruled = [titles, ["─" * width for width in widths], *lines]
-        blocks = []
-        for places in _beside(widths, shutil.get_terminal_size((100, 24)).columns):
-            texts = [
-                "  ".join(
-                    line[index].rjust(widths[index]) if index else line[index].ljust(widths[index])
-                    for index in places
-                ).rstrip()
-                for line in ruled
-            ]
-            blocks.append("\n".join(texts))
-        return "\n".join(["\n\n".join(blocks), str(self.test)])
+        room = shutil.get_terminal_size((100, 24)).columns
+        table = text_table(titles, lines, [False, *[True] * (len(titles) - 1)], room)
+        return "\n".join([table, *self._rest()])
 
-    __repr__ = __str__
+    __str__ = __repr__
 
-    def _repr_html_(self) -> str:
-        titles, lines = self._cells()
-        return html_table(titles, lines) + html_paragraphs([str(self.test)])
+    def _rest(self) -> list[str]:
+        return [str(self.test)]
 
     def _cells(self) -> tuple[list[str], list[list[str]]]:
         """Counts with their errors and their share of the row."""
@@ -133,23 +106,6 @@ class Crosstab:
         return [f"{self.names[0]} \\ {self.names[1]}", *map(key_text, across)], lines
 
 
-def _beside(widths: Sequence[int], room: int) -> list[list[int]]:
-    """Columns that fit beside each other, the first of all in every block.
-
-    >>> _beside([4, 10, 10, 10], 30)
-    [[0, 1, 2], [0, 3]]
-    """
-    blocks: list[list[int]] = []
-    left = 0
-    for index, width in enumerate(widths[1:], start=1):
-        if not blocks or left < width + 2:
-            blocks.append([0])
-            left = room - widths[0]
-        blocks[-1].append(index)
-        left -= width + 2
-    return blocks
-
-
 def crosstab(
     release: Release, rows: str, columns: str, where: str | None, request: Request
 ) -> Crosstab:
@@ -160,22 +116,24 @@ def crosstab(
         raise QueryError(f"A cross table needs two different columns. Got {rows!r} twice.")
     check_spelling(question, release.columns)
     table = _Asked(release, question, request)
-    cells = table.cells()
-    names = (rows, columns)
-    keys = {
-        name: pa.array(_repeated(table.keys, index), table.kinds[index])
-        for index, name in enumerate(names)
+    down_keys, across_keys = table.keys
+    every = [[k for k in down_keys for _ in across_keys], across_keys * len(down_keys)]
+    by_cell: dict[str, pa.Array] = {
+        name: pa.array(keys, kind)
+        for name, keys, kind in zip((rows, columns), every, table.kinds, strict=True)
     }
-    columns_of_answer = {
-        f"{measure}{part}": pa.array(values[number].ravel(), pa.float64(), from_pandas=True)
-        for measure, values in cells.items()
-        for number, part in enumerate(_PARTS)
-    }
-    answered = Answer(
-        pa.table({**keys, **columns_of_answer}), MEASURES, request.confidence, table.estimator
-    )
+    for measure, values in table.cells().items():
+        for part, numbers in zip(_PARTS, values, strict=True):
+            by_cell[measure + part] = pa.array(numbers.ravel(), pa.float64(), from_pandas=True)
     source = source_of(release, session_of(release, request.threads))
-    return Crosstab(names, answered, independence_of(source, question))
+    return Crosstab(
+        pa.table(by_cell),
+        MEASURES,
+        request.confidence,
+        table.estimator,
+        names=(rows, columns),
+        test=independence_of(source, question),
+    )
 
 
 def _named(release: Release, text: str) -> tuple[str, str]:
@@ -186,13 +144,6 @@ def _named(release: Release, text: str) -> tuple[str, str]:
         sql, name = without_alias(text)
     taken = {measure + part for measure in MEASURES for part in _PARTS}
     return sql, f"{name} (key)" if name in taken else name
-
-
-def _repeated(keys: Sequence[Sequence[Any]], place: int) -> list[Any]:
-    down, across = keys
-    if place == _ROW:
-        return [key for key in down for _ in across]
-    return [key for _ in down for key in across]
 
 
 class _Asked:
@@ -213,7 +164,14 @@ class _Asked:
                 f"The cross table would have {len(self.keys[0]):,} by {len(self.keys[1]):,} cells, "
                 f"more than {MOST_CELLS:,}. Group the values, by CASE or by age // 10 * 10."
             )
-        self._counts = self._placed(table, "n")
+        places = [
+            [{key: n for n, key in enumerate(keys)}[key] for key in table.column(side).to_pylist()]
+            for keys, side in zip(self.keys, ("r", "c"), strict=True)
+        ]
+        # a cell that nobody could be in counts 0
+        self._counts = np.zeros((len(_PARTS), *map(len, self.keys)))
+        for number, part in enumerate(_PARTS):
+            self._counts[number][tuple(places)] = table.column(f"n{part}").to_numpy()
 
     def cells(self) -> dict[str, FloatArray]:
         """By measure: (value and errors, down, across)."""
@@ -275,17 +233,3 @@ class _Asked:
             },
         )
         return answer(self._release, asked, self._request).table
-
-    def _placed(self, table: pa.Table, name: str) -> FloatArray:
-        """An aggregate by cell; a cell that nobody could be in counts 0."""
-        grid = np.zeros((len(_PARTS), *(len(key) for key in self.keys)))
-        places = [
-            np.array([{key: n for n, key in enumerate(keys)}[key] for key in labels], np.int64)
-            for keys, labels in zip(
-                self.keys, (table.column(side).to_pylist() for side in ("r", "c")), strict=True
-            )
-        ]
-        for number, part in enumerate(_PARTS):
-            values: npt.NDArray[Any] = np.array(table.column(name + part).to_pylist(), np.float64)
-            grid[number, places[0], places[1]] = values
-        return grid

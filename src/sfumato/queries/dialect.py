@@ -30,7 +30,7 @@ def with_quantiles(tree: Node) -> Node:
     >>> import sqlglot
     >>> sql = "SELECT percentile_cont(.9) WITHIN GROUP (ORDER BY age) FROM release"
     >>> with_quantiles(sqlglot.parse_one(sql)).sql()
-    'SELECT PERCENTILE_CONT(age, .9) FROM release'
+    'SELECT PERCENTILE_CONT(age, 0.9) FROM release'
     """
 
     def known(node: Node) -> Node:

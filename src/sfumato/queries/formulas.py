@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from sfumato.draws import BoolArray
 from sfumato.operators.base import FloatArray
-from sfumato.queries.aggregates import Aggregate, Call, LinearSum, Numbers, shown_as
+from sfumato.queries.aggregates import Aggregate, Call, LinearSum, Numbers, power, shown_as
 from sfumato.queries.dialect import SCALARS, Node, is_aggregate, refuse, refuse_node, unwrap
 
 Compute = Callable[[Sequence[Numbers]], Numbers]  # from the values of the parts
@@ -33,7 +33,7 @@ _OF_ONE: dict[type[Node], Callable[[Any], Any]] = {
     exp.Abs: lambda inner: inner * np.sign(inner.real),
     exp.Exp: np.exp,
     exp.Ln: np.log,
-    exp.Sqrt: np.sqrt,
+    exp.Sqrt: lambda inner: power(inner, 0.5),
 }
 
 
@@ -155,7 +155,7 @@ def _with_number(node: exp.Pow | exp.Round | exp.Nullif, inner: Compute) -> Comp
         )
     number = -float(literal.name) if negative else float(literal.name)
     if isinstance(node, exp.Pow):
-        return lambda parts: inner(parts) ** number
+        return lambda parts: power(inner(parts), number)
     if isinstance(node, exp.Round):
         return lambda parts: shown_as(np.round(inner(parts).real, int(number)), inner(parts))
 

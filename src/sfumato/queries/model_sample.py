@@ -17,23 +17,12 @@ from sfumato.operators.dealt import Dealt
 from sfumato.operators.links import ShownSymbols
 from sfumato.queries.bucket_table import BucketTable
 from sfumato.queries.quasi_codes import QuasiCode, codes_of_columns
-from sfumato.queries.rules import CELLS, Sample, SampleReading
+from sfumato.queries.rules import CELLS, Sample
 from sfumato.release import Release
 
 _BATCH = 1 << 16  # records that are read at once
 
 Keep = Callable[[pa.Table, int], BoolArray]  # of the records of a batch, from this number on
-
-
-def coded_records(
-    release: Release, shown: Sequence[str], keep: Keep
-) -> tuple[list[QuasiCode], tuple[IntArray, ...], pa.Table]:
-    """The records that `keep` keeps: the codes of their quasi columns, and what they show."""
-    quasi = [column.name for column in release.quasi]
-    kept = kept_records(release, shown, keep)
-    columns = [kept.column(name) for name in quasi]
-    coded = [QuasiCode.of(column) for column in columns]
-    return coded, codes_of_columns(columns, coded), kept
 
 
 def kept_records(release: Release, shown: Sequence[str], keep: Keep) -> pa.Table:
@@ -58,39 +47,24 @@ def some_records(release: Release, values: int) -> Keep:
     return keep
 
 
-def drawn_sample(
-    release: Release, column: str, operator: Operator
-) -> tuple[list[QuasiCode], Sample]:
+def drawn_sample(release: Release, column: str, operator: Operator) -> Sample:
     """Records that show what an operator made of their value."""
     names = release.shown_as(release.column(column))
-    coded, codes, kept = coded_records(release, names, some_records(release, operator.domain_size))
+    kept = kept_records(release, names, some_records(release, operator.domain_size))
     shown = release.shown_codes(kept, column)
+
+    def read(units: IntArray) -> tuple[ShownSymbols, FloatArray]:
+        chances, prior = shown_chances(
+            operator, np.bincount(shown[units], minlength=operator.values)
+        )
+        return ShownSymbols(shown, chances), prior
+
     weights = operator.inverse().weigh(np.eye(operator.domain_size)).T
-
-    def reading(units: IntArray) -> SampleReading:
-        counts = np.bincount(shown[units], minlength=operator.values)
-        chances, prior, parts = shown_chances(operator, counts)
-        return SampleReading(ShownSymbols(shown, chances), prior, chances, weights, parts)
-
-    sample = Sample(
-        codes,
-        [column_codes.size for column_codes in coded],
-        [column_codes.is_ordered for column_codes in coded],
-        np.arange(len(shown)),
-        len(shown),
-        shown,
-        operator.symbol_parts[shown] if isinstance(operator, Parts) else None,
-        reading,
-        False,
-        len(shown) / max(release.rows, 1),
-    )
-    return coded, sample
+    return Sample(*coded_columns(release, kept), shown, weights, len(shown), read)
 
 
-def shown_chances(
-    operator: Operator, counts: IntArray
-) -> tuple[FloatArray, FloatArray, FloatArray | None]:
-    """Pr(symbol | value) by (symbol, value), the shares of the values, and of sub-tables in values.
+def shown_chances(operator: Operator, counts: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Pr(symbol | value) by (symbol, value), and the shares of the values.
 
     A value that several sub-tables hold is in each as often as the unbiased estimate says.
     """
@@ -100,11 +74,9 @@ def shown_chances(
         symbol_codes, shares = operator.symbol_codes, operator.total(estimates)
         chances = np.zeros((operator.values, operator.domain))
         np.add.at(chances.T, symbol_codes, matrix * (estimates / shares[symbol_codes])[:, None])
-        parts = np.zeros((len(operator.parts), operator.domain))
-        parts[operator.symbol_parts, symbol_codes] = estimates / shares[symbol_codes]
-        return chances, shares / shares.sum(), parts
+        return chances, shares / shares.sum()
     estimates = np.maximum(operator.estimate(counts.astype(np.float64)), 1e-3)
-    return matrix.T, estimates / estimates.sum(), None
+    return matrix.T, estimates / estimates.sum()
 
 
 def some_buckets(release: Release, table: BucketTable, draws: Draws) -> tuple[BoolArray, Keep]:
@@ -136,34 +108,26 @@ def dealt_records(kept: pa.Table, chosen: BoolArray, shares: Any) -> tuple[Any, 
     return listed, dealt
 
 
-def listed_sample(
-    release: Release, table: BucketTable, draws: Draws
-) -> tuple[list[QuasiCode], Sample]:
+def listed_sample(release: Release, table: BucketTable, draws: Draws) -> Sample:
     """Records in buckets that list values; of large releases some buckets, whole."""
     chosen, keep = some_buckets(release, table, draws)
-    coded, codes, kept = coded_records(release, ["bucket"], keep)
+    kept = kept_records(release, ["bucket"], keep)
     shares = table.shares[np.flatnonzero(chosen)]
     listed, dealt = dealt_records(kept, chosen, shares)
-    bucket = dealt.bucket
+    totals = np.asarray(listed.sum(axis=0), np.float64)
+    seen = BucketOperator(totals, (listed.T @ shares).toarray(), None)
     prior = np.maximum(table.counts, 1e-3)
-
-    def reading(units: IntArray) -> SampleReading:
-        some = listed[units]
-        totals = np.asarray(some.sum(axis=0), np.float64)
-        operator = BucketOperator(totals, (some.T @ shares[units]).toarray(), None)
-        placed = listed.multiply(1 / np.maximum(totals, 1.0)).tocsr()
-        return SampleReading(dealt, prior / prior.sum(), placed, shares @ operator.seen_inverse)
-
-    sample = Sample(
-        codes,
-        [column_codes.size for column_codes in coded],
-        [column_codes.is_ordered for column_codes in coded],
-        bucket,
+    return Sample(
+        *coded_columns(release, kept),
+        dealt.bucket,
+        shares @ seen.seen_inverse,
         shares.shape[0],
-        bucket,
-        None,
-        reading,
-        True,
-        len(bucket) / max(release.rows, 1),
+        lambda units: (dealt, prior / prior.sum()),
     )
-    return coded, sample
+
+
+def coded_columns(release: Release, kept: pa.Table) -> tuple[list[QuasiCode], tuple[IntArray, ...]]:
+    """How quasi columns become codes, and those of these records."""
+    columns = [kept.column(column.name) for column in release.quasi]
+    coded = [QuasiCode.of(column) for column in columns]
+    return coded, codes_of_columns(columns, coded)

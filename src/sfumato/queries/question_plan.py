@@ -230,7 +230,7 @@ class QuestionPlan:
         statement = select(
             [*places, *keys, *self._cells.columns()],
             first,
-            beside=[(name, name) for name in others],
+            beside=others,
             where=self._where,
         )
         return ByValue(shape, self.session.run(statement, tables))

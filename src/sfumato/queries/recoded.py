@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
 
 from sqlglot import exp
 
@@ -31,73 +29,45 @@ _TESTS: dict[type[exp.Expr], Callable[[float, float], bool]] = {
 }
 
 
-class Lumps(ABC):
-    """The texts of one column, in the order of their numbers."""
+class Lumps:
+    """The texts of one column, in the order of their numbers.
 
-    labels: tuple[str, ...]
-    compares: tuple[type[exp.Expr], ...]  # by what it can be compared with a number
-
-    @abstractmethod
-    def satisfying(self, kind: type[exp.Expr], number: float) -> list[str]:
-        """The texts on the asked side of a number; `QueryError` where it cuts one in two."""
-
-
-class BinnedColumn(Lumps):
-    """A binned column: `[18, 65)`."""
-
-    compares = (exp.GT, exp.GTE, exp.LT, exp.LTE)
-
-    def __init__(self, column: Column) -> None:
-        self._name, self._edges = column.name, column.bins or ()
-        self.labels = bin_labels(self._edges)
-
-    def satisfying(self, kind: type[exp.Expr], number: float) -> list[str]:
-        pairs = list(pairwise(self._edges))
-        # the last bin includes its upper edge; all others begin with their lower one
-        cut = math.nextafter(number, math.inf) if kind in (exp.GT, exp.LTE) else number
-        above = [low >= cut for low, _ in pairs]
-        below = [
-            high <= cut if index < len(pairs) - 1 else high < cut
-            for index, (_, high) in enumerate(pairs)
-        ]
-        if not all(up != down for up, down in zip(above, below, strict=True)):
-            raise QueryError(
-                f"Column {self._name!r} is published in bins, and {edge_text(number)} would cut "
-                "one in two. Ask >= or < at one of the edges "
-                f"{list_some([edge_text(edge) for edge in self._edges if math.isfinite(edge)])}, "
-                f"or name bins: {list_some([repr(label) for label in self.labels], 6)}."
-            )
-        chosen = above if kind in (exp.GT, exp.GTE) else below
-        return [label for label, taken in zip(self.labels, chosen, strict=True) if taken]
-
-
-class MergedNumbers(Lumps):
-    """A column of numbers some of which are published as one, `17..19` or `a, b`.
-
-    >>> ages = MergedNumbers("age", [Merged("30..39", (30, 35, 39)), Merged("20", (20,))])
+    >>> ages = Lumps("age", {"30..39": [30, 35, 39], "20": [20]})
     >>> ages.labels, ages.satisfying(exp.GTE, 30), ages.satisfying(exp.LT, 40)
     (('20', '30..39'), ['30..39'], ['20', '30..39'])
     """
 
-    compares = tuple(_TESTS)
-
-    def __init__(self, name: str, merged: Sequence[Merged]) -> None:
-        self._name = name
-        numbers = {
-            lump.label: sorted(float(v) for v in lump.values if isinstance(v, int | float))
-            for lump in merged
-        }
-        self._numbers = dict(sorted(numbers.items(), key=lambda item: item[1][:1] or [math.inf]))
+    def __init__(
+        self, name: str, numbers: Mapping[str, Sequence[float]], *, equals: bool = True
+    ) -> None:
+        """`numbers` are what a text stands for, or the ends of it, where it equals no number."""
+        self._name, self._equals = name, equals
+        known = {label: sorted(map(float, values)) for label, values in numbers.items()}
+        self._numbers = dict(sorted(known.items(), key=lambda item: item[1][:1] or [math.inf]))
         self.labels = tuple(self._numbers)
 
+    @classmethod
+    def of_bins(cls, column: Column) -> Lumps:
+        """The last bin includes its upper edge."""
+        edges = column.bins or ()
+        last = [*(math.nextafter(edge, -math.inf) for edge in edges[1:-1]), edges[-1]]
+        ends = zip(edges, last, strict=False)
+        return cls(
+            column.name, dict(zip(bin_labels(edges), map(list, ends), strict=True)), equals=False
+        )
+
+    def compares(self, kind: type[exp.Expr]) -> bool:
+        return kind in _TESTS and (self._equals or kind not in (exp.EQ, exp.NEQ))
+
     def satisfying(self, kind: type[exp.Expr], number: float) -> list[str]:
+        """The texts on the asked side of a number; `QueryError` where it cuts one in two."""
         chosen = []
         for label, numbers in self._numbers.items():
             outcomes = {_TESTS[kind](value, number) for value in numbers}
             if len(outcomes) > 1:
                 raise QueryError(
-                    f"Values of column {self._name!r} were merged, and {edge_text(number)} would "
-                    f"cut {label!r} in two. {self._advice()}"
+                    f"Column {self._name!r} is published in texts of several numbers, and "
+                    f"{edge_text(number)} would cut {label!r} in two. {self._advice()}"
                 )
             chosen += [label] if outcomes == {True} else []
         return chosen
@@ -105,7 +75,9 @@ class MergedNumbers(Lumps):
     def _advice(self) -> str:
         spans = [(numbers[0], numbers[-1]) for numbers in self._numbers.values() if numbers]
         edges = [
-            edge_text(low) for low, _ in spans if not any(one < low <= last for one, last in spans)
+            edge_text(low)
+            for low, _ in spans
+            if math.isfinite(low) and not any(one < low <= last for one, last in spans)
         ]
         named = f"name what is published: {list_some([repr(e) for e in self.labels], 6)}."
         if len(edges) > 1:
@@ -115,13 +87,12 @@ class MergedNumbers(Lumps):
 
 def lumps_of(columns: Sequence[Column], merges: Mapping[str, Sequence[Merged]]) -> dict[str, Lumps]:
     """The columns that are published in texts of several numbers, by name."""
-    lumps: dict[str, Lumps] = {
-        column.name: BinnedColumn(column) for column in columns if column.bins is not None
-    }
+    lumps = {column.name: Lumps.of_bins(column) for column in columns if column.bins is not None}
     for name, merged in merges.items():
-        values = [value for lump in merged for value in lump.values if value is not None]
-        if values and all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
-            lumps[name] = MergedNumbers(name, merged)
+        values = {part.label: [v for v in part.values if v is not None] for part in merged}
+        every = [value for part in values.values() for value in part]
+        if every and all(isinstance(v, int | float) and not isinstance(v, bool) for v in every):
+            lumps[name] = Lumps(name, values)
     return lumps
 
 
@@ -156,35 +127,28 @@ def as_lumps(tree: Node, lumps: Mapping[str, Lumps]) -> Node:
             )
             return exp.paren(exp.and_(*map(change, ends), copy=False), copy=False)
         if isinstance(node, exp.In) and node.expressions:
-            return _any_of(node)
-        if not isinstance(node, (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ, exp.NEQ)):
+            return listed(unwrap(node.this), exp.EQ, node.expressions) or node
+        if type(node) not in _TESTS:
             return node
         kind: type[exp.Expr] = type(node)
-        left, right = unwrap(node.left), unwrap(node.right)
+        left, right = unwrap(node.this), unwrap(node.expression)
         if _lumped(left, lumps) is None:
             left, right, kind = right, left, _MIRRORED.get(kind, kind)
-        shown, number = _lumped(left, lumps), _number(right)
-        if shown is None or number is None or kind not in shown.compares:
-            return node
-        return _listed(left, shown, shown.satisfying(kind, number))
+        return listed(left, kind, [right]) or node
 
-    def _any_of(node: exp.In) -> Node:
-        asked, numbers = unwrap(node.this), [_number(expression) for expression in node.expressions]
-        shown = _lumped(asked, lumps)
-        if shown is None or exp.EQ not in shown.compares or None in numbers:
-            return node
-        chosen = [shown.satisfying(exp.EQ, number) for number in numbers if number is not None]
-        return _listed(
-            asked, shown, list(dict.fromkeys(label for lump in chosen for label in lump))
-        )
+    def listed(asked: Node, kind: type[exp.Expr], literals: Sequence[Node]) -> Node | None:
+        """The texts that satisfy the comparison with any of the numbers."""
+        shown, numbers = _lumped(asked, lumps), [_number(literal) for literal in literals]
+        if shown is None or not shown.compares(kind) or None in numbers:
+            return None
+        chosen = [
+            label for n in numbers if n is not None for label in shown.satisfying(kind, n)
+        ] or None
+        texts = [exp.Literal.string(label) for label in dict.fromkeys(chosen or shown.labels)]
+        among = exp.In(this=asked.copy(), expressions=texts)
+        return among if chosen else exp.Not(this=among)
 
     return tree.transform(change)
-
-
-def _listed(asked: Node, shown: Lumps, chosen: Sequence[str]) -> Node:
-    texts: list[Node] = [exp.Literal.string(label) for label in chosen or shown.labels]
-    listed = exp.In(this=asked.copy(), expressions=texts)
-    return listed if chosen else exp.Not(this=listed)
 
 
 def _lumped(node: Node, lumps: Mapping[str, Lumps]) -> Lumps | None:

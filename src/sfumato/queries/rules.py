@@ -16,6 +16,7 @@ import numpy as np
 from sfumato.draws import IntArray
 from sfumato.operators.base import FloatArray
 from sfumato.operators.links import Design, Links, RecordLikelihoods, fit_links
+from sfumato.queries.quasi_codes import QuasiCode
 
 CELLS = 1 << 23  # (records, values) that are read at most
 Normal = Callable[[int], FloatArray]  # so many standard normal numbers
@@ -31,32 +32,13 @@ _STILL = 1e-8  # large counts need the likelihood's maximum, not its neighbourho
 class Sample:
     """Records of a release as codes, and what they show."""
 
-    codes: Sequence[IntArray]  # by quasi column
-    sizes: Sequence[int]  # codes of every column
-    ordered: Sequence[bool]  # whether neighbouring codes are alike
-    unit: IntArray  # of every record: what is independent of the others, from 0 on
-    units: int
+    coded: Sequence[QuasiCode]  # by quasi column
+    codes: Sequence[IntArray]
     shown: IntArray  # the symbol of every record
-    part: IntArray | None  # the sub-table of every record, where a release has some
-    reading: Callable[[IntArray], SampleReading]  # of some units by themselves
-    placed: bool  # whether records were placed without replacement: all of them together are known
-    share: float  # of the release's records
-
-
-@dataclass(frozen=True, eq=False)
-class SampleReading:
-    """What symbols tell, as far as some units of a sample know."""
-
-    evidence: RecordLikelihoods  # of the whole sample
-    prior: FloatArray  # shares of the values
-    chances: Any  # Pr(symbol | value), (symbols, values), dense or sparse
     weights: FloatArray  # (symbols, values): what a symbol counts towards a value, unbiased
-    parts: FloatArray | None = None  # Pr(sub-table | value), (sub-tables, values)
-
-    def variances(self) -> FloatArray:
-        """By (true value, value): what one record adds to the variance of an unbiased count."""
-        squares = np.asarray(self.chances.T @ self.weights**2)
-        return np.maximum(squares - np.eye(len(self.prior)), 0.0)
+    units: int  # of records: what is independent of the others, numbered from 0 on
+    read: Callable[[IntArray], tuple[RecordLikelihoods, FloatArray]]
+    # what symbols tell and the shares of values, as far as some units know
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,53 +51,44 @@ class RuleShape:
     scales: tuple[float, ...]  # by column: slopes of pairs are smaller
 
     @classmethod
-    def of(cls, sample: Sample, whole: SampleReading) -> RuleShape:
-        """The shape that fits a sample; `whole` is the reading of all its units."""
+    def of(cls, sample: Sample) -> RuleShape:
+        """The shape that fits a sample."""
+        sizes = [column.size for column in sample.coded]
         coarse = tuple(
-            coarse_codes(np.bincount(column, minlength=size), ordered)
-            for column, size, ordered in zip(
-                sample.codes, sample.sizes, sample.ordered, strict=True
-            )
+            coarse_codes(np.bincount(codes, minlength=column.size), column.is_ordered)
+            for codes, column in zip(sample.codes, sample.coded, strict=True)
         )
-        pairs = np.array(list(combinations(_telling(sample, whole, coarse), 2)), np.int64)
+        pairs = np.array(list(combinations(_telling(sample, coarse), 2)), np.int64)
         pairs = pairs.reshape(-1, 2)
         features = with_pairs(sample.codes, coarse, pairs)
-        sizes = [*sample.sizes, *(_many(coarse[i]) * _many(coarse[j]) for i, j in pairs.tolist())]
+        many = [*sizes, *(_many(coarse[i]) * _many(coarse[j]) for i, j in pairs.tolist())]
         scales = (1.0,) * len(sample.codes) + (_PAIR,) * len(pairs)
         bins = {
             index: codes
-            for index, (codes, size) in enumerate(zip(coarse, sample.sizes, strict=True))
+            for index, (codes, size) in enumerate(zip(coarse, sizes, strict=True))
             if _many(codes) < size
         }
-        return cls(coarse, pairs, Design.joined(_blocks(features, sizes, scales), bins), scales)
+        return cls(coarse, pairs, Design.joined(_blocks(features, many, scales), bins), scales)
 
-    def draw(self, reading: SampleReading, half: IntArray, normal: Normal) -> Links:
+    def draw(
+        self, evidence: RecordLikelihoods, prior: FloatArray, half: IntArray, normal: Normal
+    ) -> Links:
         """A rule as likely as any other, given what is seen of all units and the ridge as a prior.
 
         A random half, counted twice, disturbs the likelihood by as much as the units themselves
         do, and a centre drawn from the prior disturbs the prior: the maximum is then a draw from
         the posterior, exactly so where both are normal (methods, section 10).
         """
-        shape = self.design.matrix.shape[1], len(reading.prior)
-        centre = normal(shape[0] * shape[1]).reshape(shape) / np.sqrt(_RIDGE)
-        return self._fitted(reading, half, _RIDGE / 2, centre)
-
-    def fit(self, reading: SampleReading, units: IntArray) -> Links:
-        """The rule under which what is seen of these units is likeliest."""
-        return self._fitted(reading, units, _RIDGE, None)
-
-    def _fitted(
-        self, reading: SampleReading, units: IntArray, ridge: float, centre: FloatArray | None
-    ) -> Links:
+        shape = self.design.matrix.shape[1], len(prior)
         rule = fit_links(
             self.design,
-            reading.evidence,
-            reading.prior,
-            lambda every, many: units,
-            ridges=(ridge,),
+            evidence,
+            prior,
+            lambda every, many: half,
+            ridges=(_RIDGE / 2,),
             cells=CELLS,
             still=_STILL,
-            centre=centre,
+            centre=normal(shape[0] * shape[1]).reshape(shape) / np.sqrt(_RIDGE),
         )
         tables = [table * scale for table, scale in zip(rule.tables, self.scales, strict=True)]
         return Links(rule.name, rule.start, tuple(tables), rule.ridge)
@@ -169,21 +142,24 @@ def _blocks(
     ]
 
 
-def _telling(sample: Sample, reading: SampleReading, coarse: Sequence[IntArray]) -> list[int]:
+def _telling(sample: Sample, coarse: Sequence[IntArray]) -> list[int]:
     """The columns whose values tell most about the sensitive one, as far as is seen.
 
     By the excess of squared deviations of unbiased counts from independence over their noise.
     """
-    noise = float((reading.prior @ reading.variances()).sum())
     from scipy.sparse import csr_array
 
-    ones, symbols = np.ones(len(sample.shown)), len(reading.weights)
+    if len(coarse) <= _PAIRED:
+        return list(range(len(coarse)))
+    ones, symbols = np.ones(len(sample.shown)), len(sample.weights)
+    seen = np.bincount(sample.shown, minlength=symbols) / len(sample.shown)
+    prior = seen @ sample.weights
+    noise = float(seen @ ((sample.weights - prior) ** 2).sum(axis=1))
     excess = []
-    for column, rough in zip(sample.codes, coarse, strict=True):
-        cell = rough[column]
+    for codes, rough in zip(sample.codes, coarse, strict=True):
+        cell = rough[codes]
         records = np.bincount(cell, minlength=_many(rough))
         shown = csr_array((ones, (cell, sample.shown)), shape=(len(records), symbols))
-        counts = shown @ reading.weights
-        squares = (counts - records[:, None] * reading.prior) ** 2
+        squares = (shown @ sample.weights - records[:, None] * prior) ** 2
         excess.append(float((squares.sum(axis=1) / np.maximum(records, 1) - noise).sum()))
     return sorted(np.argsort(excess)[::-1][:_PAIRED].tolist())

@@ -99,7 +99,7 @@ class Session:
         with self._relation(statement, tables or {}) as relation:
             return relation.to_arrow_table()
 
-    def batches(self, statement: Node, rows: int) -> Iterator[pa.RecordBatch]:
+    def batches(self, statement: str, rows: int) -> Iterator[pa.RecordBatch]:
         """The answer of one statement that we wrote, about so many rows at a time."""
         with self._relation(statement, {}) as relation:
             yield from relation.to_arrow_reader(rows)
@@ -108,9 +108,8 @@ class Session:
         self, expressions: Sequence[Node], domains: Mapping[str, pa.Table] | None = None
     ) -> list[str]:
         """The DuckDB types of expressions over the records and these tables; nothing is read."""
-        beside = [(name, name) for name in domains or {}]
         columns = [named(expression, f"e{index}") for index, expression in enumerate(expressions)]
-        statement = select(columns, "records", beside=beside)
+        statement = select(columns, "records", beside=list(domains or {}))
         with self._relation(statement, domains or {}) as relation:
             return [str(kind) for kind in relation.types]
 

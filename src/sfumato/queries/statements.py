@@ -20,7 +20,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from sfumato.queries.dialect import Node, sql_text
-from sfumato.queries.question import ANSWER, ERRORS, Question, Term
+from sfumato.queries.question import ANSWER, ERRORS, Ordering, Question, Term
 from sfumato.queries.recoded import ranked
 from sfumato.release.records import glob_escaped, scan
 
@@ -79,16 +79,14 @@ def select(
     columns: Sequence[Node],
     source: str,
     *,
-    alias: str | None = None,
-    beside: Sequence[tuple[str, str]] = (),
+    beside: Sequence[str] = (),
     where: Sequence[Node] = (),
     groups: int = 0,
 ) -> exp.Select:
     """`SELECT columns FROM source, beside … WHERE … GROUP BY` the first `groups` columns."""
-    tree = exp.Select(expressions=list(columns), from_=exp.From(this=_table(source, alias)))
+    tree = exp.Select(expressions=list(columns), from_=exp.From(this=_table(source)))
     if beside:
-        joins = [exp.Join(this=_table(name, short), kind="CROSS") for name, short in beside]
-        tree.set("joins", joins)
+        tree.set("joins", [exp.Join(this=_table(name), kind="CROSS") for name in beside])
     if where:
         tree.set("where", exp.Where(this=all_of(where)))
     if groups:
@@ -97,11 +95,8 @@ def select(
     return tree
 
 
-def _table(name: str, alias: str | None) -> exp.Table:
-    table = exp.Table(this=exp.to_identifier(name, quoted=True))
-    if alias is not None:
-        table.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
-    return table
+def _table(name: str) -> exp.Table:
+    return exp.Table(this=exp.to_identifier(name, quoted=True))
 
 
 # -- terms of a question -------------------------------------------------------------------------
@@ -226,17 +221,6 @@ def _filtered(aggregate: Node, where: Sequence[Node]) -> Node:
     return exp.Filter(this=aggregate, expression=exp.Where(this=all_of(where)))
 
 
-def in_order(columns: Sequence[tuple[str, Node]]) -> exp.Select:
-    """Records under these names, sorted by all of them."""
-    tree = select([named(node.copy(), name) for name, node in columns], "records")
-    order = [
-        exp.Ordered(this=exp.Literal.number(index), desc=False, nulls_first=False)
-        for index in range(1, len(columns) + 1)
-    ]
-    tree.set("order", exp.Order(expressions=order))
-    return tree
-
-
 # -- over the answer -----------------------------------------------------------------------------
 
 
@@ -250,66 +234,43 @@ def answer_columns(question: Question) -> list[tuple[str, str]]:
     return columns
 
 
-def answer(question: Question, source: str) -> exp.Select:
+def answer(question: Question, source: str) -> str:
     """HAVING, ORDER BY, LIMIT and the names of the answer, over a table of estimates."""
-    columns: list[Node] = [
-        named(column(ANSWER, inner_name), name) for inner_name, name in answer_columns(question)
-    ]
-    tree = select(columns, source, alias=ANSWER)
+    columns = [f"{ANSWER}.{inner} AS {quoted(name)}" for inner, name in answer_columns(question)]
+    text = f"SELECT {', '.join(columns)} FROM {source} AS {ANSWER}"
     if question.having is not None:
-        tree.set("where", exp.Where(this=question.having.copy()))
-    order = [
-        exp.Ordered(
-            this=ranked(ordering.tree.copy(), question.bins),
-            desc=ordering.descending,
-            nulls_first=ordering.nulls_first,
-        )
-        for ordering in question.order
-    ]
+        text += f" WHERE {sql_text(question.having)}"
     # the same question has the same answer in the same order, whatever the threads do
-    order += [
-        exp.Ordered(
-            this=ranked(column(ANSWER, f"k{index}"), question.bins), desc=False, nulls_first=False
-        )
-        for index in range(len(question.keys))
+    keys = [Ordering(column(ANSWER, f"k{n}"), False, False) for n in range(len(question.keys))]
+    order = [
+        f"{sql_text(ranked(ordering.tree.copy(), question.bins))} "
+        f"{'DESC' if ordering.descending else 'ASC'} "
+        f"NULLS {'FIRST' if ordering.nulls_first else 'LAST'}"
+        for ordering in (*question.order, *keys)
     ]
     if order:
-        tree.set("order", exp.Order(expressions=order))
+        text += f" ORDER BY {', '.join(order)}"
     if question.limit is not None:
-        tree.set("limit", exp.Limit(expression=exp.Literal.number(question.limit)))
-    if question.offset is not None:
-        tree.set("offset", exp.Offset(expression=exp.Literal.number(question.offset)))
-    return tree
+        text += f" LIMIT {question.limit}"
+    return text if question.offset is None else f"{text} OFFSET {question.offset}"
 
 
-def grid(question: Question, source: str, domains: Sequence[str]) -> exp.Select:
+def grid(question: Question, source: str, domains: Sequence[str]) -> str:
     """A table of estimates, filled up to every combination of the values in `domains`.
 
     An empty group counts 0 and sums to 0, both without error, and has no average.
     """
-    columns: list[Node] = [
-        named(column(name, "value"), f"k{index}") for index, name in enumerate(domains)
-    ]
+    columns = [f"{name}.value AS k{index}" for index, name in enumerate(domains)]
     for position, aggregate in enumerate(question.aggregates):
-        empty: Node = exp.Null()
-        if aggregate.of_nobody is not None:
-            empty = as_double(exp.Literal.number(repr(aggregate.of_nobody)))
+        empty = "NULL" if aggregate.of_nobody is None else f"{aggregate.of_nobody}::DOUBLE"
         for suffix in ("", *(f"_{error}" for error in ERRORS)):
             name = f"a{position}{suffix}"
-            there = exp.If(this=column("e", "there"), true=column("e", name))
-            columns.append(named(exp.Case(ifs=[there], default=empty.copy()), name))
-    tree = select(columns, domains[0], beside=[(name, name) for name in domains[1:]])
-    same = [
-        exp.NullSafeEQ(this=column("e", f"k{index}"), expression=column(name, "value"))
-        for index, name in enumerate(domains)
-    ]
-    marked = exp.Subquery(
-        this=select([exp.Star(), named(exp.Boolean(this=True), "there")], source),
-        alias=exp.TableAlias(this=exp.to_identifier("e", quoted=True)),
+            columns.append(f"CASE WHEN e.there THEN e.{name} ELSE {empty} END AS {name}")
+    same = [f"e.k{n} IS NOT DISTINCT FROM {name}.value" for n, name in enumerate(domains)]
+    return (
+        f"SELECT {', '.join(columns)} FROM {' CROSS JOIN '.join(domains)} LEFT JOIN "
+        f"(SELECT *, TRUE AS there FROM {source}) AS e ON {' AND '.join(same)}"
     )
-    joins = [*tree.args.get("joins", []), exp.Join(this=marked, side="LEFT", on=all_of(same))]
-    tree.set("joins", joins)
-    return tree
 
 
 # -- an analyst's pieces, to be read as SQL -------------------------------------------------------
