@@ -25,7 +25,7 @@ from sfumato.evidence.compare.accuracy import measure_accuracy, median_figure
 from sfumato.evidence.compare.candidates import listed, short_names
 from sfumato.evidence.compare.comparison import Row
 from sfumato.evidence.compare.pages import comparison_page
-from sfumato.workloads import WorkloadAnswers, load_workload
+from sfumato.workloads import WorkloadAnswers
 
 CANDIDATES = [
     "rho-privacy(1/3, 2/3) by uniform",
@@ -111,7 +111,7 @@ def test_the_files(found: Comparison) -> None:
         "workload.sql",
     ]
     assert json.loads(found.data.read_text("utf-8")) == json.loads(json.dumps(found.to_json()))
-    assert len(load_workload(found.workload).questions) == 60
+    assert found.workload.read_text("utf-8").count("SELECT") == 60
     page = found.page.read_text("utf-8")
     assert "Not for publication" in page
     assert page.count("data-chart=") >= 12
@@ -125,8 +125,8 @@ def test_truth_and_errors_are_those_of_the_questions(found: Comparison, people_p
 
     connection = duckdb.connect()
     connection.execute(f"CREATE VIEW release AS SELECT * FROM read_parquet('{people_path}')")
-    questions = load_workload(found.workload).questions
-    truth = [connection.execute(q.sql()).fetchall()[0][0] for q in questions]
+    questions = found.workload.read_text("utf-8").splitlines()[1:]
+    truth = [connection.execute(sql).fetchall()[0][0] for sql in questions]
     assert truth == list(found.truth)
     for row in found.measured:
         estimates = np.array(row.result["answers"]["estimates"], np.float64)

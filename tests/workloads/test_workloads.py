@@ -24,7 +24,6 @@ from sfumato.workloads import (
     SizeClass,
     Workload,
     generate_workload,
-    load_workload,
     people_of,
     release_answers,
     size_classes,
@@ -137,11 +136,9 @@ def test_a_seed_repeats_and_a_file_keeps(kind: str, table: sf.Table, tmp_path: P
     assert texts[0] == texts[1] != texts[2]
     assert len(set(texts[0])) == len(texts[0])
     one.save(tmp_path / "w.sql")
-    loaded = load_workload(tmp_path / "w.sql")
-    assert [q.sql() for q in loaded.questions] == texts[0]
-    assert loaded.source == one.source
-    assert f"{kind}(count=30, seed=7" in one.source
-    assert (true_counts(loaded, people) == true_counts(one, people)).all()
+    header, *statements = (tmp_path / "w.sql").read_text().splitlines()
+    assert f"{kind}(count=30, seed=7" in header
+    assert statements == [f"{text};" for text in texts[0]]
 
 
 def test_small_and_large_counts_are_kept_apart(people: People) -> None:
@@ -177,7 +174,7 @@ def test_ranges_have_the_expected_selectivity() -> None:
         assert true_counts(workload, people).mean() / 20_000 == pytest.approx(expected, rel=0.1)
 
 
-def test_values_of_all_types_can_be_asked_again(tmp_path: Path) -> None:
+def test_values_of_all_types_can_be_asked_again() -> None:
     import datetime
 
     frame = pa.table(
@@ -197,10 +194,6 @@ def test_values_of_all_types_can_be_asked_again(tmp_path: Path) -> None:
         for value, cost in zip(column.values, (-4, -1, 2, 3), strict=False)
     ]
     workload = Workload(tuple(questions), "types")
-    workload.save(tmp_path / "w.sql")
-    loaded = load_workload(tmp_path / "w.sql")
-    assert [q.sql() for q in loaded.questions] == [q.sql() for q in questions]
-    assert (true_counts(loaded, people) == true_counts(workload, people)).all()
     import duckdb
 
     connection = duckdb.connect()
@@ -241,9 +234,6 @@ def test_what_cannot_be_asked_is_said(table: sf.Table, tmp_path: Path) -> None:
         release_answers(foreign, tmp_path / "r")
     with pytest.raises(UsageError, match="asks for 'plague'"):
         true_counts(foreign, people)
-    (tmp_path / "w.sql").write_text("-- sensitive: disease\nSELECT 1;\n")
-    with pytest.raises(DataError, match="Line 2 of the workload"):
-        load_workload(tmp_path / "w.sql")
 
 
 def test_buckets_that_are_all_alike_answer_by_the_shares(tmp_path: Path) -> None:

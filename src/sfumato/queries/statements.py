@@ -19,6 +19,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from sfumato.errors import QueryError
 from sfumato.queries.dialect import Node, sql_text
 from sfumato.queries.question import ANSWER, ERRORS, Ordering, Question, Term
 from sfumato.queries.recoded import ranked
@@ -52,8 +53,18 @@ def literal(value: Any) -> Node:
     if isinstance(value, float) and math.isfinite(value):  # with an exponent it is no decimal
         number = exp.Literal.number(f"{abs(value)!r}" + ("" if "e" in repr(value) else "e0"))
         return exp.Neg(this=number) if value < 0 else number
-    kinds = {float: "DOUBLE", datetime.datetime: "TIMESTAMP", datetime.date: "DATE"}
-    kind = next((name for each, name in kinds.items() if isinstance(value, each)), "TIME")
+    kinds = {
+        float: "DOUBLE",
+        datetime.datetime: "TIMESTAMP",  # a datetime is a date as well
+        datetime.date: "DATE",
+        datetime.time: "TIME",
+    }
+    kind = next((name for each, name in kinds.items() if isinstance(value, each)), None)
+    if kind is None:
+        raise QueryError(
+            f"Values of the type {type(value).__name__} cannot be asked about. Leave their column "
+            "out."
+        )
     return exp.Cast(this=exp.Literal.string(str(value)), to=exp.DataType.build(kind))
 
 

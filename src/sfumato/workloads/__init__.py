@@ -1,10 +1,10 @@
-"""Many count questions at once: made, saved as SQL, and answered by bitmaps in numpy."""
+"""Many count questions at once: made, and answered by bitmaps in numpy."""
 
 from sfumato.workloads.answers import WorkloadAnswers, answers_of_shares, release_answers
 from sfumato.workloads.coded_table import CodedTable, WorkloadColumn, people_of, true_counts
 from sfumato.workloads.conditions import Between, Condition, OneOf
 from sfumato.workloads.generate import KINDS, SizeClass, generate_workload, size_classes
-from sfumato.workloads.questions import CountQuestion, Workload, load_workload
+from sfumato.workloads.questions import CountQuestion, Workload
 
 __all__ = [
     "KINDS",
@@ -19,7 +19,6 @@ __all__ = [
     "WorkloadColumn",
     "answers_of_shares",
     "generate_workload",
-    "load_workload",
     "people_of",
     "release_answers",
     "size_classes",

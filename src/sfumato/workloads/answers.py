@@ -7,25 +7,25 @@ estimators answer that answer SQL: equal to `sf.open(release).sql(question.sql()
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from sfumato.draws import BoolArray, Draws, IntArray
+from sfumato.draws import Draws, IntArray
 from sfumato.engines.counting import Progress, no_progress
 from sfumato.errors import UsageError, WeakPromiseWarning
 from sfumato.operators.base import FloatArray
-from sfumato.operators.estimator import Estimated, Forms, Moments, Statistic
+from sfumato.operators.estimator import Estimated, Forms, Moments, Statistic, sum_by
+from sfumato.operators.ranges import RangeEstimator, ShareSums
 from sfumato.queries.evaluate import source_of
 from sfumato.queries.ranges import stored
 from sfumato.queries.session import session_of
 from sfumato.queries.sources import QuestionSource
 from sfumato.release import Release
-from sfumato.workloads.questions import Workload
-from sfumato.workloads.range_shares import RangeShares
+from sfumato.workloads.questions import CountQuestion, Workload
 from sfumato.workloads.shown import ShownQuasi
 
 Matched = tuple[IntArray, FloatArray | None]  # records, and how far each satisfies the conditions
@@ -57,15 +57,20 @@ def release_answers(
     where a condition cuts through them.
     """
     opened = release if isinstance(release, Release) else Release(release)
-    answers = WorkloadAnswers(*np.zeros((4, len(workload))))
-    source, quasi = source_of(opened, session_of(opened)), ShownQuasi(opened)
+    answers = np.zeros((4, len(workload)))
+    source = source_of(opened, session_of(opened))
     for column in sorted({question.column for question in workload.questions}):
         if opened.column(column).role != "sensitive":
             raise UsageError(f"The workload counts values of {column!r}, which is not sensitive.")
+        places = [n for n, asked in enumerate(workload.questions) if asked.column == column]
+        of_column = _ColumnAnswers(source, column)
         with warnings.catch_warnings():  # told by whoever asks one question, not by thousands
             warnings.simplefilter("ignore", WeakPromiseWarning)
-            _ColumnAnswers(source, quasi, workload, column).fill(answers, progress)
-    return answers
+            for low in range(0, len(places), of_column.at_once):
+                progress("asking", low, len(places))
+                some = places[low : low + of_column.at_once]
+                answers[:, some] = of_column.answers([workload.questions[place] for place in some])
+    return WorkloadAnswers(*answers)
 
 
 def answers_of_shares(
@@ -74,16 +79,14 @@ def answers_of_shares(
     """By (share, value): the count of a value and its standard error, among so large a share of
     the people, drawn at random."""
     source = source_of(release, session_of(release))
-    return _ColumnAnswers(source, ShownQuasi(release), Workload((), ""), column).of_shares(shares)
+    return _ColumnAnswers(source, column).of_shares(shares)
 
 
 class _ColumnAnswers:
     """The questions of a workload about one sensitive column."""
 
-    def __init__(
-        self, source: QuestionSource, quasi: ShownQuasi, workload: Workload, column: str
-    ) -> None:
-        self._source, self._quasi, self._workload = source, quasi, workload
+    def __init__(self, source: QuestionSource, column: str) -> None:
+        self._source, self._quasi = source, ShownQuasi(source.release)
         (domain,) = source.domains([column])
         self._values, self._column = len(domain), column
         self._known = {value: index for index, value in enumerate(domain.to_pylist())}
@@ -100,60 +103,33 @@ class _ColumnAnswers:
         self._symbol = different[0].astype(np.int64)
         self._copies = None if shown.copies is None else different[1]
         self._sampled = None if shown.sampled is None else shown.sampled[first]
-        self._ranges: RangeShares | None = None
-        if not source.counts_exactly:
-            self._ranges = RangeShares(self._symbol[self._line], self._values, quasi)
-        else:
-            self._estimator = source.estimator([column], source.estimators[0])
+        self.at_once = max(_AT_ONCE // max(self._values**2, len(self._symbol)), 1)
 
-    def fill(self, answers: WorkloadAnswers, progress: Progress) -> None:
-        """Estimates and standard errors of the column's questions."""
-        groups = [
-            together_asked
-            for together in self._workload.by_conditions().values()
-            if (
-                together_asked := [
-                    p for p in together if self._workload.questions[p].column == self._column
-                ]
-            )
-        ]
-        step = max(_AT_ONCE // max(self._values**2, len(self._symbol)), 1)
-        for low in range(0, len(groups), step):
-            progress("asking", low, len(groups))
-            self._fill(groups[low : low + step], answers)
-
-    def _fill(self, groups: Sequence[list[int]], answers: WorkloadAnswers) -> None:
-        asked = [self._workload.questions[group[0]] for group in groups]
-        if self._ranges is not None:
-            estimated = self._ranges.estimated(asked, _COUNT)
-            unsure = np.zeros(len(groups), np.bool_)
-        else:
-            matched = [self._quasi.matching(question) for question in asked]
-            estimated = self._estimator.estimate(self._moments(matched))
-            unsure = np.array([weights is not None for _, weights in matched])
-        parts = answers.estimates, answers.stderrs, answers.low, answers.high
-        for batch in self._batches(groups):
-            places = [number for group in batch for number, _ in group]
-            for part, answered in zip(parts, _read(estimated, batch, self._values), strict=True):
-                part[places] = answered
-        for group, nothing_known in zip(groups, unsure.tolist(), strict=True):
-            for part in parts[1:] if nothing_known else ():
-                part[group] = np.nan
+    def answers(self, asked: Sequence[CountQuestion]) -> FloatArray:
+        """(parts, questions): estimates, standard errors and the ends of intervals."""
+        if not self._source.counts_exactly:
+            return self._read(self._by_shares(asked), [self._codes(question) for question in asked])
+        matched = [self._quasi.matching(question) for question in asked]
+        parts = self._read(self._estimated(matched), [self._codes(question) for question in asked])
+        # of values that were merged and are taken as evenly filled no error is known
+        parts[1:, [weights is not None for _, weights in matched]] = np.nan
+        return parts
 
     def of_shares(self, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Estimates and standard errors of every value, by (share, value)."""
-        estimates, order = [], Draws.from_seed(0).order("shares", len(self._line))
-        step = max(_AT_ONCE // max(self._values**2, len(self._symbol)), 1)
-        forms = [(value, np.array([value])) for value in range(self._values)]
-        for low in range(0, len(shares), step):
-            some = shares[low : low + step]
-            moments = self._moments([(order[: round(share * len(order))], None) for share in some])
-            read = _read(self._estimator.estimate(moments), [forms] * len(some), self._values)
-            estimates.append(np.stack(read[:2]).reshape(2, len(some), self._values))
-        counts, stderrs = np.concatenate(estimates, axis=1)
+        order = Draws.from_seed(0).order("shares", len(self._line))
+        every = [np.array([value]) for value in range(self._values)]
+        parts = []
+        for low in range(0, len(shares), self.at_once):
+            some = shares[low : low + self.at_once]
+            estimated = self._estimated(
+                [(order[: round(share * len(order))], None) for share in some]
+            )
+            parts.append(self._read(estimated, every * len(some), len(every))[:2])
+        counts, stderrs = np.concatenate(parts, axis=1).reshape(2, len(shares), self._values)
         return counts, stderrs
 
-    def _moments(self, matched: Sequence[Matched]) -> Moments:
+    def _estimated(self, matched: Sequence[Matched]) -> Estimated:
         """A class for every condition."""
         counts = np.zeros((len(matched), len(self._symbol)))
         for index, (rows, weights) in enumerate(matched):
@@ -163,7 +139,7 @@ class _ColumnAnswers:
             counts[index] = np.bincount(line[selected], some, minlength=len(self._symbol))
         of, line = np.nonzero(counts)
         sums = counts[of, line]
-        return Moments(
+        moments = Moments(
             len(matched),
             of,
             (self._symbol[line],),
@@ -171,46 +147,50 @@ class _ColumnAnswers:
             None if self._copies is None else self._copies[line],
             None if self._sampled is None else self._sampled[line],
         )
+        estimator = self._source.estimator([self._column], self._source.estimators[0])
+        return estimator.estimate(moments)
 
-    def _batches(self, groups: Sequence[list[int]]) -> list[list[list[tuple[int, IntArray]]]]:
-        """By batch and condition: questions with the codes of their values, none twice."""
-        batches: list[list[list[tuple[int, IntArray]]]] = []
-        for number, group in enumerate(groups):
-            taken: list[BoolArray] = []
-            for question in group:
-                codes = self._codes(question)
-                free = next((n for n, used in enumerate(taken) if not used[codes].any()), None)
-                if free is None:
-                    free = len(taken)
-                    taken.append(np.zeros(self._values, np.bool_))
-                    if free == len(batches):
-                        batches.append([[] for _ in groups])
-                taken[free][codes] = True
-                batches[free][number].append((question, codes))
-        return batches
+    def _by_shares(self, asked: Sequence[CountQuestion]) -> Estimated:
+        """The same from ranges and sets: the sums that `queries.ranges` makes of a release."""
+        codes = self._symbol[self._line]
 
-    def _codes(self, place: int) -> IntArray:
+        def summed(by_record: FloatArray) -> FloatArray:
+            return sum_by(codes, by_record, self._values)
+
+        sums = [
+            ShareSums.of(self._quasi.readings(question), len(codes), summed) for question in asked
+        ]
+        number, certain, possible = (
+            np.stack(part)
+            for part in zip(*((e.number, e.certain, e.possible) for e in sums), strict=True)
+        )
+        of, value = np.nonzero(possible > 0)
+        low, high = (np.concatenate([e.told[k] for e in sums]) for k in (0, 1))
+        shares = ShareSums(number[of, value], certain[of, value], possible[of, value], (low, high))
+        counts: dict[tuple[Hashable, ...], FloatArray] = {(_COUNT,): shares.number}
+        counts[_COUNT, _COUNT] = shares.number
+        moments = Moments(len(asked), of, (value,), counts, pool=np.arange(len(asked)))
+        return RangeEstimator({_COUNT: shares}).estimate(moments)
+
+    def _read(self, estimated: Estimated, asked: Sequence[IntArray], forms: int = 1) -> FloatArray:
+        """Every condition has a profile; every question, `forms` of them to a condition, a form."""
+        profile = np.arange(len(asked)) // forms
+        cells = np.full((len(asked) // forms, self._values), -1)
+        for form, codes in enumerate(asked):
+            cells[profile[form], codes] = form
+        there = cells >= 0
+        counted = Statistic(_COUNT, _COUNT, there.astype(np.float64), there)
+        first = np.arange(0, len(asked) + 1, forms)
+        totals = estimated.read(Forms.of(np.arange(len(cells)), cells, first), [counted])
+        estimates, stderrs = totals.values[0], np.sqrt(np.maximum(totals.variance([1.0]), 0.0))
+        ends = totals.interval(estimates, stderrs, Z95, [1.0])
+        return np.stack([estimates, stderrs, *ends])
+
+    def _codes(self, question: CountQuestion) -> IntArray:
         try:
-            return np.array([self._known[v] for v in self._workload.questions[place].values])
+            return np.array([self._known[value] for value in question.values])
         except KeyError as error:
             raise UsageError(
                 f"The workload asks for {error.args[0]!r}, which column {self._column!r} of the "
                 "release does not have. Make the workload from the table that was published."
             ) from None
-
-
-def _read(
-    estimated: Estimated, batch: Sequence[Sequence[tuple[int, IntArray]]], values: int
-) -> tuple[FloatArray, ...]:
-    """Estimates, standard errors and the ends of intervals: every condition has a profile, every
-    question a form."""
-    cells = np.full((len(batch), values), -1)
-    first = np.concatenate([[0], np.cumsum([len(group) for group in batch])])
-    for number, group in enumerate(batch):
-        for form, (_, codes) in enumerate(group):
-            cells[number, codes] = first[number] + form
-    there = cells >= 0
-    counted = Statistic(_COUNT, _COUNT, there.astype(np.float64), there)
-    totals = estimated.read(Forms.of(np.arange(len(batch)), cells, first), [counted])
-    estimates, stderrs = totals.values[0], np.sqrt(np.maximum(totals.variance([1.0]), 0.0))
-    return estimates, stderrs, *totals.interval(estimates, stderrs, Z95, [1.0])

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from sfumato.draws import BoolArray, IntArray
 
-Bits = npt.NDArray[np.uint64]
+Bits = npt.NDArray[np.uint8]
 MOST_BYTES = 1 << 28  # of bitmaps that are kept: beyond it they are made anew
 
 
@@ -26,39 +26,25 @@ class Bitmaps:
     def __init__(self, rows: int) -> None:
         self.rows = rows
         self._kept: dict[Hashable, Bits] = {}
-        self._words = (rows + 63) // 64
 
     def get(self, key: Hashable, made: Callable[[], BoolArray]) -> Bits:
         """The bitmap of `key`, from `made()` (a truth value per record) where it is new."""
-        bitmap = self._kept.get(key)
-        if bitmap is None:
-            bitmap = self._packed(made())
-            if (len(self._kept) + 1) * self._words * 8 > MOST_BYTES:
+        if key not in self._kept:
+            bitmap = np.packbits(made())
+            if (len(self._kept) + 1) * len(bitmap) > MOST_BYTES:
                 self._kept.clear()
             self._kept[key] = bitmap
-        return bitmap
-
-    def _packed(self, holds: BoolArray) -> Bits:
-        packed = np.zeros(self._words * 8, np.uint8)
-        short = np.packbits(holds)
-        packed[: len(short)] = short
-        return packed.view(np.uint64)
-
-    def _all(self, bitmaps: Sequence[Bits]) -> Bits:
-        whole = bitmaps[0]
-        for bits in bitmaps[1:]:
-            whole = whole & bits
-        return whole
+        return self._kept[key]
 
     def count(self, bitmaps: Sequence[Bits]) -> int:
         """How many records satisfy all."""
         if not bitmaps:
             return self.rows
-        return int(np.bitwise_count(self._all(bitmaps)).sum(dtype=np.int64))
+        return int(np.bitwise_count(np.bitwise_and.reduce(bitmaps)).sum(dtype=np.int64))
 
     def rows_of(self, bitmaps: Sequence[Bits]) -> IntArray:
         """The records that satisfy all, ascending."""
         if not bitmaps:
             return np.arange(self.rows)
-        truth = np.unpackbits(self._all(bitmaps).view(np.uint8), count=self.rows)
-        return np.flatnonzero(truth.view(np.bool_))
+        truth = np.unpackbits(np.bitwise_and.reduce(bitmaps), count=self.rows)
+        return np.flatnonzero(truth)

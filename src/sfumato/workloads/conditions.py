@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-import decimal
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +10,8 @@ import pyarrow.compute as pc
 
 from sfumato.columns import Value, value_to_json
 from sfumato.draws import BoolArray
-from sfumato.errors import UsageError
+from sfumato.queries.dialect import sql_text
+from sfumato.queries.statements import literal, quoted
 
 
 @dataclass(frozen=True)
@@ -29,8 +27,8 @@ class Between:
 
     def sql(self, column: str) -> str:
         if self.low == self.high:
-            return f"{identifier(column)} = {literal(self.low)}"
-        return f"{identifier(column)} BETWEEN {literal(self.low)} AND {literal(self.high)}"
+            return f"{quoted(column)} = {_sql(self.low)}"
+        return f"{quoted(column)} BETWEEN {_sql(self.low)} AND {_sql(self.high)}"
 
     def holds(self, values: pa.Array) -> BoolArray:
         """Which of the values satisfy it; a missing value does not."""
@@ -54,8 +52,8 @@ class OneOf:
     values: tuple[Value, ...]
 
     def sql(self, column: str) -> str:
-        name = identifier(column)
-        present = [literal(value) for value in self.values if value is not None]
+        name = quoted(column)
+        present = [_sql(value) for value in self.values if value is not None]
         text = (
             f"{name} = {present[0]}" if len(present) == 1 else f"{name} IN ({', '.join(present)})"
         )
@@ -79,37 +77,5 @@ def _filled(found: pa.Array) -> BoolArray:
     return np.asarray(pc.fill_null(found, False).to_numpy(zero_copy_only=False), np.bool_)
 
 
-def identifier(name: str) -> str:
-    """A column's name in SQL.
-
-    >>> identifier('a"b')
-    '"a""b"'
-    """
-    return '"' + name.replace('"', '""') + '"'
-
-
-def literal(value: Value) -> str:
-    """A value in SQL.
-
-    >>> literal("it's"), literal(3), literal(True), literal(datetime.date(2026, 11, 15))
-    ("'it''s'", '3', 'TRUE', "CAST('2026-11-15' AS DATE)")
-    """
-    if isinstance(value, bool | np.bool_):
-        return "TRUE" if value else "FALSE"
-    if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
-    if isinstance(value, float) and not math.isfinite(value):
-        return f"CAST('{value}' AS DOUBLE)"
-    if isinstance(value, int | float | decimal.Decimal):
-        return str(value)
-    for kind, name in (
-        (datetime.datetime, "TIMESTAMP"),  # a datetime is a date as well
-        (datetime.date, "DATE"),
-        (datetime.time, "TIME"),
-    ):
-        if isinstance(value, kind):
-            return f"CAST('{value.isoformat()}' AS {name})"
-    raise UsageError(
-        f"Values of the type {type(value).__name__} cannot be asked about. Leave their column out "
-        "of the workload."
-    )
+def _sql(value: Value) -> str:
+    return sql_text(literal(value))

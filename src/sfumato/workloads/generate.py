@@ -11,11 +11,12 @@ least value up to a random one, up to three others equal a value each, and one s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
+from sfumato.columns import Value
 from sfumato.draws import BoolArray, Draws, IntArray, Positions
 from sfumato.errors import DataError, UsageError
 from sfumato.operators.base import FloatArray
@@ -99,19 +100,14 @@ def generate_workload(
         "ranges": lambda number: maker.ranges(number, width, selectivity),
         "prefixes": lambda number: maker.prefix(number, width),
     }
-    questions = _pick(maker, makers[kind], list(classes), count, by_value=kind != "ranges")
+    questions = _pick(maker, makers[kind], list(classes), count)
     if not questions:
         raise DataError(f"The table has too few records for a workload of {kind}.")
     return Workload(tuple(questions), source + ")")
 
 
 def _pick(
-    maker: _Maker,
-    candidate: Callable[[int], CountQuestion],
-    classes: list[SizeClass],
-    count: int,
-    *,
-    by_value: bool,
+    maker: _Maker, candidate: Callable[[int], CountQuestion], classes: list[SizeClass], count: int
 ) -> list[CountQuestion]:
     """Candidates until every class has its share; no question stands there twice."""
     picked: list[list[CountQuestion]] = [[] for _ in classes]
@@ -126,10 +122,12 @@ def _pick(
             extra = _shared(rest, full)
             quotas = [len(questions) + more for questions, more in zip(picked, extra, strict=True)]
         question = candidate(number)
-        if by_value:
-            maker.offer(question, number, classes, picked, quotas, seen)
-        else:
-            maker.take(question, classes, picked, quotas, seen)
+        counts = maker.people.counts_within(question)
+        for questions, class_, quota in zip(picked, classes, quotas, strict=True):
+            values = maker.values(question, number, class_, counts)
+            if values and len(questions) < quota and (question.key, values) not in seen:
+                seen.add((question.key, values))
+                questions.append(CountQuestion(question.conditions, question.column, values))
     return [question for questions in picked for question in questions]
 
 
@@ -142,39 +140,34 @@ def _shared(count: int, among: Sequence[bool]) -> list[int]:
     return parts
 
 
-@dataclass(frozen=True, eq=False)
 class _Maker:
-    people: CodedTable
-    column: str
-    draws: Draws
-    kept: dict[tuple[str, int, int], list[Any]] = field(default_factory=dict)  # what was drawn
+    """Candidates, each with draws of its own."""
+
+    def __init__(self, people: CodedTable, column: str, draws: Draws) -> None:
+        self.people, self.column, self.draws = people, column, draws
+
+        @cache
+        def numbers(purpose: str, bound: int, block: int) -> list[int]:
+            where = Positions(block * _DRAWN_TOGETHER, _DRAWN_TOGETHER)
+            drawn: list[int] = draws.below(purpose, where, bound).tolist()
+            return drawn
+
+        @cache
+        def orders(block: int) -> IntArray:
+            shape = _DRAWN_TOGETHER, len(people.quasi)
+            where = Positions(block * shape[0] * shape[1], shape[0] * shape[1])
+            return draws.words("columns", where).reshape(shape).argsort(axis=1)
+
+        self._numbers, self._orders = numbers, orders
 
     def _below(self, purpose: str, number: int, bound: int) -> int:
-        """A draw of its own for every candidate."""
         block, offset = divmod(number, _DRAWN_TOGETHER)
-        key = (purpose, bound, block)
-        if key not in self.kept:
-            where = Positions(block * _DRAWN_TOGETHER, _DRAWN_TOGETHER)
-            self.kept[key] = self.draws.below(purpose, where, bound).tolist()
-        number_drawn: int = self.kept[key][offset]
-        return number_drawn
-
-    def _order(self, number: int) -> list[int]:
-        """The quasi columns in an order of its own for every candidate."""
-        block, offset = divmod(number, _DRAWN_TOGETHER)
-        count = len(self.people.quasi)
-        key = ("columns", count, block)
-        if key not in self.kept:
-            where = Positions(block * _DRAWN_TOGETHER * count, _DRAWN_TOGETHER * count)
-            words = self.draws.words("columns", where).reshape(_DRAWN_TOGETHER, count)
-            self.kept[key] = words.argsort(axis=1).tolist()
-        order: list[int] = self.kept[key][offset]
-        return order
+        return self._numbers(purpose, bound, block)[offset]
 
     def _columns(self, number: int, width: int, without: str = "") -> list[WorkloadColumn]:
-        columns = list(self.people.quasi.values())
-        ordered = [columns[k] for k in self._order(number) if columns[k].name != without]
-        return ordered[:width]
+        columns, (block, offset) = list(self.people.quasi.values()), divmod(number, _DRAWN_TOGETHER)
+        ordered = [columns[k] for k in self._orders(block)[offset]]
+        return [column for column in ordered if column.name != without][:width]
 
     def _equal(self, number: int, column: WorkloadColumn) -> Condition:
         return equal_to(column, self._below(f"of {column.name}", number, len(column)))
@@ -209,46 +202,19 @@ class _Maker:
         start, length = some(sensitive)
         return CountQuestion(conditions, self.column, sensitive.values[start : start + length])
 
-    def take(
-        self,
-        question: CountQuestion,
-        classes: list[SizeClass],
-        picked: list[list[CountQuestion]],
-        quotas: list[int],
-        seen: set[tuple[object, ...]],
-    ) -> None:
-        """Keep a whole question in the class that its true count belongs to."""
-        counts = self.people.counts_within(question)
-        true = int(counts[list(self.people.places_of(question))].sum())
-        key = (*question.key, question.values)
-        for questions, class_, quota in zip(picked, classes, quotas, strict=True):
-            if class_.least <= true <= class_.most and len(questions) < quota and key not in seen:
-                seen.add(key)
-                questions.append(question)
-                return
-
-    def offer(
-        self,
-        question: CountQuestion,
-        number: int,
-        classes: list[SizeClass],
-        picked: list[list[CountQuestion]],
-        quotas: list[int],
-        seen: set[tuple[object, ...]],
-    ) -> None:
-        """Of every class that lacks questions, one value at random that has such a count."""
-        counts = self.people.counts_within(question)
-        values = self.people.sensitive[self.column].values
-        for questions, class_, quota in zip(picked, classes, quotas, strict=True):
-            fitting = np.flatnonzero(class_.holds(counts))
-            if len(questions) >= quota or not len(fitting):
-                continue
-            drawn = self.draws.below(f"value for {class_.name}", Positions(number, 1), len(fitting))
-            index = int(fitting[drawn[0]])
-            key = (*question.key, index)
-            if key not in seen:
-                seen.add(key)
-                questions.append(CountQuestion(question.conditions, self.column, (values[index],)))
+    def values(
+        self, question: CountQuestion, number: int, class_: SizeClass, counts: IntArray
+    ) -> tuple[Value, ...]:
+        """Of a whole question its own values, of another one at random, if their count is in the
+        class; nothing where it is not."""
+        if question.values:
+            true = counts[list(self.people.places_of(question))].sum()
+            return question.values if class_.holds(true) else ()
+        fitting = np.flatnonzero(class_.holds(counts))
+        if not len(fitting):
+            return ()
+        drawn = self.draws.below(f"value for {class_.name}", Positions(number, 1), len(fitting))
+        return (self.people.sensitive[self.column].values[int(fitting[drawn[0]])],)
 
 
 def equal_to(column: WorkloadColumn, place: int) -> Condition:
