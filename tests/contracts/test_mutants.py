@@ -59,6 +59,11 @@ RELEASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "uniform": ("rho-privacy(1/4, 1/2)", "uniform", ROLES),
     "fine": ("fine-rho-privacy(2)", "fine-grain", ROLES),
     "parts": ("rho-privacy(1/4, 1/2)", "partitioned", ROLES),
+    "general": (
+        "rho-privacy(0.22, 0.9)",
+        "general",
+        {**ROLES, "sensitive": "work", "drop": "disease"},
+    ),
     "decoys": ("small-sum(groups=3)", "splu", ROLES),
     "sampled": ("reconstruction-privacy(0.3, 0.3)", "sps(merge=none)", GROUPED),
     "buckets": ("l-diversity(3)", "optimal", ROLES),
@@ -407,6 +412,15 @@ def other_rows_of_people(better: Callable[[dict[str, Any]], bool]) -> Callable[[
     return lambda copy: copy.content(put)
 
 
+def more_kept(operator: dict[str, Any]) -> None:
+    most = operator["denominator"]
+    operator["retentions"] = [min(2 * kept, most) for kept in operator["retentions"]]
+
+
+def of_operator(change: Callable[[dict[str, Any]], object]) -> Callable[[Copy], None]:
+    return lambda copy: copy.claim(lambda m: change(*m["plan"]["operators"].values()))
+
+
 def second_row(rows: list[dict[str, Any]]) -> None:
     """A person's other row stands in another person's place: the number of rows is right."""
     other = TABLE.to_pylist()[TABLE["zip"].to_pylist().index(rows[6]["zip"]) ^ 1]
@@ -546,6 +560,11 @@ CONTENT: dict[str, tuple[str, Callable[[Copy], None], str]] = {
                      if r["part"] < 2 and i < 9 else None for i, r in enumerate(rows)] and None),
                      "opening"),
     "a scale is stated": ("sampled", scaled, "plan-part"),
+    "larger retentions": ("fine", of_operator(more_kept), "amplification"),
+    "a larger retention of a part": ("parts", of_operator(
+        lambda o: o["parts"][0]["operator"].update(retention="1/2")), "sub-tables"),
+    "rows of a matrix in another order": ("general", of_operator(
+        lambda o: o["rows"].append(o["rows"].pop(0))), "draws"),
     "no scales": ("sampled", lambda c: c.claim(lambda m: m["plan"].pop("sampling")), "plan-part"),
     "all samples in one part": ("sampled", each(lambda _, row: row.update(part=0)), "scales"),
     "another operator of samples": ("sampled", operator(retention="3/4"), "plan-part"),
@@ -566,7 +585,8 @@ CONTENT: dict[str, tuple[str, Callable[[Copy], None], str]] = {
     "a member is moved": ("buckets", lambda c: c.content(member_moved), "members"),
     "a value above its ceiling": ("buckets", bucket_above_its_ceiling, "ceilings"),
     "a list with another value": ("buckets", lambda c: c.content(
-        lambda rows: rows[0].update(disease=rows[-1]["disease"]), LISTS), "bucket-histogram"),
+        lambda rows: rows[0].update(disease="flu" if rows[0]["disease"] != "flu" else "gout"),
+        LISTS), "bucket-histogram"),
     "a list that is longer": ("buckets", lambda c: c.content(
         lambda rows: rows[0].update(count=rows[0]["count"] + 1), LISTS), "bucket-sizes"),
     "people dealt by age": ("buckets", dealt_by("age"), "draws"),
@@ -599,8 +619,8 @@ CONTENT: dict[str, tuple[str, Callable[[Copy], None], str]] = {
 KEYED: dict[str, tuple[str, Callable[[Copy], None]]] = {
     "every ninth person by a secret hash is shown truly": (
         "uniform", shown_truly(lambda row: hashed(row) % 40 == 0)),
-    "two people are shown truly": (
-        "columns", shown_truly(lambda row: row["zip"] in (10_007, 10_008))),
+    "a dozen people are shown truly": (
+        "columns", shown_truly(lambda row: row["zip"] in range(10_007, 10_019))),
     "a draw is changed": ("fine", lambda c: c.content(
         lambda rows: rows[3].update(disease="gout" if rows[3]["disease"] != "gout" else "flu"))),
 }  # fmt: skip

@@ -12,9 +12,8 @@ from sfumato.draws import Draws
 from sfumato.engines.engine import Engine
 from sfumato.engines.publishing import ENGINES
 from sfumato.engines.stream import RecordStream
-from sfumato.mechanisms import CellPlan, Plan, RecordPlan, TablePlan, parse_mechanism
+from sfumato.mechanisms import RecordPlan
 from sfumato.profile import Profile
-from sfumato.textform import split_call
 
 ROLES = ("--quasi", "age,sex,region", "--sensitive", "disease")
 
@@ -65,36 +64,3 @@ def test_plans_that_an_engine_cannot_run_are_refused(people_file: Path, tmp_path
     with pytest.raises(sf.UsageError, match="must see all records at once"):
         sf.publish(table, "l-diversity(3)", to=tmp_path / "r", mechanism="ring", engine="ledger")
     assert not (tmp_path / "r").exists()
-
-
-def test_the_texts_of_guarantee_and_mechanism_are_read_once(
-    people_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read: list[str] = []
-    for module in ("sfumato.guarantees", "sfumato.mechanisms"):
-        monkeypatch.setattr(
-            f"{module}.split_call",
-            lambda text, *more: read.append(text) or split_call(text, *more),
-        )
-    table = sf.read(people_file, quasi="age,sex,region", sensitive="disease")
-    sf.publish(table, "l-diversity(l=3)", to=tmp_path / "r", mechanism="optimal()")
-    # once as given, and once as the manifest spells them, which every sentence is made from
-    assert read == ["l-diversity(l=3)", "optimal()", "optimal", "l-diversity(3)"]
-
-
-def test_every_plan_is_of_one_family_and_inherits_nothing_that_raises() -> None:
-    """`apply`, `emit` and `generalize` are each the method of one family, and of no other."""
-    families: dict[type[Plan], str] = {
-        RecordPlan: "apply",
-        CellPlan: "emit",
-        TablePlan: "generalize",
-    }
-    parse_mechanism("uniform")  # all mechanisms are loaded
-    for family, method in families.items():
-        plans: list[type[Plan]] = [family]
-        for plan in plans:
-            plans += plan.__subclasses__()
-        assert len(plans) > 1, family
-        for plan in plans:
-            assert [name for name in families.values() if hasattr(plan, name)] == [method]
-    assert set(Plan.__subclasses__()) == set(families)

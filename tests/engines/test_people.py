@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ from typer.testing import CliRunner
 
 import sfumato as sf
 from sfumato.cli.app import _whole_program
-from sfumato.datasets import hospital, write_dataset
+from sfumato.datasets import hospital
 from sfumato.draws import Draws
 from sfumato.engines.person_rows import TRIED
 from sfumato.engines.ranking import rank_rows
@@ -200,28 +199,6 @@ def test_describe_shows_rows_per_person(stays: pa.Table) -> None:
     assert f"patient: {people:,} people, 20 rows at most" in shown
     told = str(sf.describe(stays, "rho-privacy(0.1, 0.5)", "uniform", drop="row", **ROLES))
     assert "A person is whoever has one value of 'patient'" in told
-
-
-def test_on_the_command_line_and_in_a_job_file(tmp_path: Path) -> None:
-    path = write_dataset("hospital", 2000, tmp_path / "stays.parquet", seed=3, stays=20)
-    job = tmp_path / "sfumato.toml"
-    job.write_text(
-        '[publish]\nquasi = ["age", "sex", "region", "admission"]\nsensitive = "diagnosis"\n'
-        'person = "patient"\nrows-per-person = 2\nguarantee = "rho-privacy(0.1, 0.5)"\n'
-    )
-    program, release = _whole_program(), tmp_path / "release"
-    run = CliRunner().invoke(
-        program, ["--job", str(job), "publish", str(path), "--out", str(release), "--json"]
-    )
-    assert run.exit_code == 0, run.output
-    manifest = json.loads((release / "manifest.json").read_text())
-    assert manifest["person"] == {
-        "column": "patient", "rows": 2, "suppressed": 2000 - manifest["rows"], "counted": "",
-    }  # fmt: skip
-    assert pq.read_table(release / "records").num_rows == manifest["rows"]
-    audited = CliRunner().invoke(program, ["audit", str(path), str(release), "--verbose"])
-    assert audited.exit_code == 0, audited.output
-    assert "2 rows of a person together" in audited.output
 
 
 def test_rows_are_counted_where_one_of_each_person_is_published(tmp_path: Path) -> None:

@@ -172,24 +172,6 @@ def test_a_person_is_published_alike_each_time(tmp_path: Path, key_file: Path) -
     assert abs(agree - expected) < 5 * np.sqrt(expected * (1 - expected) / len(changed))
 
 
-def test_another_key_file_draws_afresh(tmp_path: Path, key_file: Path) -> None:
-    data = people_with_key(list(range(4000)), [f"v{i % 10}" for i in range(4000)])
-    first = keyed(data, tmp_path / "one", key_file)
-    other = tmp_path / "other.key"
-    other.write_text("ab0123456789cdef" * 4)
-    second = keyed(data, tmp_path / "two", other)
-    agree = np.mean([first[i] == second[i] for i in range(4000)])
-    assert 0.05 < agree < 0.5
-
-
-def test_key_file_draws_are_uniform_over_people(tmp_path: Path, key_file: Path) -> None:
-    """The audit's goodness of fit accepts draws that belong to people."""
-    key_file.write_text("cd0123456789abef" * 4)
-    data = people_with_key(list(range(8000)), [f"v{i % 10}" for i in range(8000)])
-    keyed(data, tmp_path / "one", key_file)
-    assert sf.audit(data, tmp_path / "one").holds
-
-
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.int32()])
 def test_the_type_of_the_key_does_not_matter(
     tmp_path: Path, key_file: Path, kind: pa.DataType

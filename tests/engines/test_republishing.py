@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
@@ -117,16 +116,3 @@ def test_only_releases_under_a_key_file_can_be_repeated(made: Any) -> None:
     spring = made(SPRING, "spring", UNIFORM, key_file=None)
     with pytest.raises(DataError, match="not published with a key file"):
         made(AUTUMN, "autumn", UNIFORM, previous=spring)
-
-
-def test_the_command_line(made: Any, cli: Any, tmp_path: Path, key_file: Path) -> None:
-    spring = made(SPRING, "spring", FINE)
-    for name, data, code in (("same", SPRING, 0), ("rarer", people([400, 300, 150, 100, 5]), 3)):
-        pq.write_table(data, tmp_path / f"{name}.parquet")
-        outcome = cli(
-            "publish", tmp_path / f"{name}.parquet", "--quasi", "age", "--sensitive", "s", "--key",
-            "id", "--guarantee", FINE["guarantee"], "--key-file", key_file, "--previous", spring,
-            "--out", tmp_path / name,
-        )  # fmt: skip
-        assert outcome.code == code, outcome
-        assert (tmp_path / name).exists() == (code == 0)

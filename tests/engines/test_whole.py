@@ -47,26 +47,6 @@ def test_release_opens_and_keeps_counts(
     ]
 
 
-def test_seeded_runs_repeat_and_secure_ones_differ(
-    people: Callable[..., pa.Table], tmp_path: Path
-) -> None:
-    table = read(people(200), quasi="age,sex,region", sensitive="disease")
-    shown = []
-    for name, seed in [("a", 5), ("b", 5), ("c", 6)]:
-        publish(table, "l-diversity(3)", to=tmp_path / name, mechanism="heterogeneous", seed=seed)
-        shown.append(pq.read_table(tmp_path / name / "records"))
-    assert shown[0].equals(shown[1])
-    assert not shown[0].equals(shown[2])
-
-
-def test_several_sensitive_columns_are_refused(
-    people: Callable[..., pa.Table], tmp_path: Path
-) -> None:
-    table = read(people(100), quasi="age,sex", sensitive="region,disease")
-    with pytest.raises(UsageError, match="one sensitive column; the table has 2"):
-        publish(table, "l-diversity(2)", to=tmp_path / "r", mechanism="heterogeneous")
-
-
 def test_infeasible_diversity_names_witness_and_nearest(
     people: Callable[..., pa.Table], tmp_path: Path
 ) -> None:

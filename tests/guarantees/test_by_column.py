@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.cli.app import run
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import BetaLikeness, LDiversity, parse_guarantee
 from sfumato.profile import Histogram
@@ -160,28 +159,6 @@ def test_published_asked_and_audited(
     found = [finding for finding in sf.audit(table, to).findings if finding.holds is False]
     assert {finding.column for finding in found if finding.column} == {
         "job" if broken[0] in by_column["job"] else "ill"
-    }
-
-
-def test_a_job_file_has_a_promise_for_each_column(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    import pyarrow.parquet as pq
-
-    pq.write_table(people(), "people.parquet")
-    Path("sfumato.toml").write_text(
-        '[table]\nfile = "people.parquet"\nquasi = ["age"]\nsensitive = ["ill", "job"]\n'
-        '[publish]\nout = "release"\n'
-        'guarantee = { ill = "beta-likeness(2)", job = "f-privacy(theta=1.5)" }\n'
-    )
-    monkeypatch.setattr("sys.argv", ["sfumato", "publish", "--json"])
-    with pytest.raises(SystemExit) as ended:
-        run()
-    assert not ended.value.code
-    assert sf.open("release").manifest.stated == {
-        "ill": "beta-likeness(2)",
-        "job": "f-privacy(theta=1.5)",
     }
 
 

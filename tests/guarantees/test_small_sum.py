@@ -18,14 +18,6 @@ def histogram(*counts: int) -> Histogram:
     return Histogram("disease", tuple("abcdefgh")[: len(counts)], np.array(counts))
 
 
-@pytest.mark.parametrize(
-    "text", ["small-sum(groups=5)", "small-sum(error=0.3, probability=0.5, up_to=3)"]
-)
-def test_text_form_round_trips(text: str) -> None:
-    assert str(parse_guarantee(text)) == text
-    assert parse_guarantee(text) == parse_guarantee(str(parse_guarantee(text)))
-
-
 def test_the_smallest_group_size_is_found() -> None:
     aim = Fraction(3, 5)
     found = SmallSum(error="0.3", probability=aim, up_to=3)

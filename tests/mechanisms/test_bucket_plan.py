@@ -156,12 +156,6 @@ def test_several_sensitive_columns_and_reserved_names_are_refused():
         OptimalBuckets().plan(profile_of(COUNTS, "count"), LDiversity(2), Draws.from_seed(1))
 
 
-def test_text_forms():
-    assert str(parse_mechanism("optimal(max_size=50, fakes=2)")) == "optimal(max_size=50, fakes=2)"
-    with pytest.raises(UsageError, match="at least 0"):
-        parse_mechanism("two-size(fakes=-1)")
-
-
 def test_round_robin_reproduces_figure_1():
     """The nine rows of Figure 1, Example 3 (errata F3: up to the names of buckets)."""
     counts = np.array([0] * 8 + [5] * 4 + [8] * 2)

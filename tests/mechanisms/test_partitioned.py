@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from sfumato.draws import Draws, Positions
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import RhoPrivacy
-from sfumato.mechanisms import mechanisms_for
 from sfumato.mechanisms.partitioned import PartitionedPerturbation, PartitionedPlan
 from sfumato.mechanisms.partitioning.balance import balanced_groups
 from sfumato.mechanisms.partitioning.coupling import (
@@ -23,7 +22,6 @@ from sfumato.mechanisms.partitioning.coupling import (
 )
 from sfumato.mechanisms.partitioning.merge import best_merging
 from sfumato.mechanisms.protocol import Batch
-from sfumato.mechanisms.uniform import UniformPerturbation
 from sfumato.profile import Histogram, Profile
 
 DRAWS = Draws.from_seed(5)
@@ -215,33 +213,6 @@ def test_estimates_are_unbiased_and_variances_as_predicted() -> None:
     error = np.sqrt(predicted / len(runs))
     assert (np.abs(found.mean(axis=0) - counts) < 5 * error).all()
     assert found.var(axis=0) == pytest.approx(predicted, rel=0.2)
-
-
-@settings(max_examples=60, deadline=None)
-@given(histograms, promises)
-def test_slots_fill_the_parts_in_order(counts, promise) -> None:
-    plan = plan_for(counts, promise, "uniform")
-    if plan is None:
-        return
-    cut = plan.columns["s"]
-    codes = np.repeat(np.arange(len(counts)), counts)
-    slots = np.concatenate([np.arange(count) for count in counts])
-    symbols = cut.symbols_of_slots(codes, slots)
-    assert (cut.operator.symbol_codes[symbols] == codes).all()
-    expected = np.concatenate(
-        [np.repeat(np.arange(len(cut.quotas)), cut.quotas[:, x]) for x in range(len(counts))]
-    )
-    assert (cut.operator.symbol_parts[symbols] == expected).all()
-
-
-def test_rho_privacy_picks_partitioned_where_it_is_better() -> None:
-    geometric = [int(2000 * 0.93**k) for k in range(50)]
-    promise, table = RhoPrivacy("0.075", "1/6", reader="shares"), profile(geometric)
-    plans = {str(way): way.plan(table, promise, DRAWS) for way in mechanisms_for(promise)}
-    best = min(plans, key=lambda way: plans[way].predicted_error())
-    assert best in ("partitioned", "partitioned(inside=fine-grain)")
-    uniform = UniformPerturbation().plan(table, promise, DRAWS)
-    assert plans["partitioned"].predicted_error() < 0.5 * uniform.predicted_error()
 
 
 def test_two_sensitive_columns_have_a_part_each() -> None:

@@ -39,12 +39,6 @@ def test_no_part_holds_two_of_them_whatever_the_counts() -> None:
     assert planned > 20
 
 
-def test_the_text_form_keeps_them() -> None:
-    way = parse_mechanism("partitioned(apart='b;a')")
-    assert str(way) == "partitioned(apart='b;a')"
-    assert parse_mechanism(str(way)) == way
-
-
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> tuple[sf.Table, Path]:
     import pyarrow as pa

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+import os
 import re
 import shlex
 from pathlib import Path
@@ -13,11 +15,22 @@ import typer
 from papers import PAPERS, paper, reproduce
 from papers.__main__ import app
 from papers.page import PARTS, parts, write_index, write_paper
-from papers.steps import check_names, chosen
+from papers.steps import (
+    Claim,
+    Step,
+    below,
+    beside_the_paper,
+    check_names,
+    chosen,
+    run_steps,
+    within,
+)
 from sfumato.attacks import ATTACKS, parse_attack
 from sfumato.cli.app import _whole_program
+from sfumato.errors import UsageError
 from sfumato.guarantees import parse_guarantee
 from sfumato.mechanisms import MECHANISMS
+from sfumato.results import ResultTable
 
 TEXT = PARTS.read_text(encoding="utf-8")
 ROWS = [row for _, rows in parts() for row in rows]
@@ -30,6 +43,10 @@ LAST = {
     "Reconstruction privacy": (5, 6),
     "Heterogeneous generalization": (11, 10),
 }
+
+# verdicts that hold in a quick rerun on the public files
+HELD = {"f-privacy": 6, "heterogeneous": 25, "perturbation": 27, "reconstruction": 14, "splu": 17}
+DATA = Path(os.environ.get("SFUMATO_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 
 def words(line: str) -> list[str]:
@@ -91,9 +108,75 @@ def test_no_part_is_left_without_a_status() -> None:
         assert row[3] or "words" in row[2] or ":" in row[2] or row[0][0].isdigit(), row
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not (DATA / "occ100k.parquet").is_file(), reason="no occ100k.parquet")
+@pytest.mark.parametrize("name", HELD)
+def test_a_rerun_makes_everything_and_its_verdicts_hold(name: str, tmp_path: Path) -> None:
+    shares: list[float] = []
+    report = reproduce(name, out=tmp_path, quick=True, data_dir=DATA,
+                       progress=lambda what, share: shares.append(share))  # fmt: skip
+    assert (shares, shares[-1]) == (sorted(shares), 1.0)
+    verdicts = report.tables[-1].rows
+    assert {row[0] for row in verdicts} == {claim.about for claim in paper(name).CLAIMS}
+    held = [row for row in verdicts if str(row[3]).startswith(("reproduced", "better"))]
+    assert len(held) >= HELD[name], verdicts
+    described = json.loads((tmp_path / f"{name}.json").read_text())
+    assert [table["name"] for table in described["tables"]] == [t.name for t in report.tables]
+    page = (tmp_path / f"{name}.html").read_text()
+    assert all(series.name in page for series in report.series)
+    tags = re.sub(r"(<script[^>]*>).*?</script>", r"\1", page, flags=re.DOTALL)
+    assert not re.search(r'<(script|img|link)[^>]* (src|href)="(?!data:)', tags)
+    assert "nan" not in tags.lower()
+
+
 def test_the_index_has_the_verdicts_of_what_was_run(tmp_path: Path) -> None:
     write_paper(reproduce("reconstruction", only=["Table 2"], quick=True), tmp_path)
     page = write_index(tmp_path).read_text("utf-8")
     assert "Table 2: reproduced" in page
     assert "not run" in page
     assert (tmp_path / "reconstruction.html").is_file()
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_every_printed_name_has_a_claim(name: str) -> None:
+    module = paper(name)
+    printed = [each for step in module.STEPS for each in step.prints]
+    assert len(printed) == len(set(printed))
+    assert {claim.about for claim in module.CLAIMS} == set(printed)
+
+
+def test_only_what_is_asked_for_is_made() -> None:
+    shares: list[float] = []
+    report = reproduce(
+        "reconstruction",
+        only=["Table 2"],
+        quick=True,
+        progress=lambda what, share: shares.append(share),
+    )
+    assert [table.name for table in report.tables] == ["Table 2", "Verdicts"]
+    assert report.tables[-1].rows[0][3] == "reproduced"
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+    with pytest.raises(UsageError, match=r"'Table 9'.*There is: Table 1"):
+        reproduce("reconstruction", only=["Table 9"], quick=True)
+    assert not chosen("Figure 20", ["Figure 2"])
+    with pytest.raises(UsageError, match="There is no reproduction 'x'"):
+        reproduce("x")
+
+
+def test_a_claim_that_fails_says_why() -> None:
+    table = ResultTable("T", "t", ("x", "ours"), [("a", 2.0), ("b", 4.0)])
+    made = run_steps([Step(("T",), lambda _: ([table], []))], None, (), lambda *_: None)
+    assert made.column("T", "ours", x="b") == [4.0]
+    about = [
+        Claim(name, "3", lambda found: within(found.column("T", "ours"), [2.0, 3.0], 0.2), "noise")
+        for name in ("T", "not made")
+    ]
+    shown = beside_the_paper(about, made)
+    assert shown is not None
+    assert shown.rows == [("T", "3", "off by 33.3 % at most", "not reproduced: noise")]
+    assert [below(x, 1.0, 1.2, "")[1] for x in (0.5, 1.1, 1.3)] == [
+        "better",
+        "reproduced",
+        "not reproduced",
+    ]

@@ -101,28 +101,6 @@ def test_a_table_that_nothing_reads_is_refused_too(place: Path, table: str) -> N
             )
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT getenv('HOME') FROM release",
-        "SELECT age FROM release, LATERAL (SELECT 1)",
-        "SELECT COUNT(*) FROM release TABLESAMPLE 10%",
-        "SELECT read_text('/etc/passwd') FROM release",
-        "SELECT bucket FROM release",
-        "SELECT age FROM records",
-        "WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n FROM t) SELECT n FROM t",
-        "SELECT COLUMNS('a.*') FROM release",
-        "PIVOT release ON city USING COUNT(*)",
-        "SELECT age FROM release WHERE regexp_matches(city, 'x')",
-        "SELECT CAST(age AS STRUCT(a INT)) FROM release",
-        "SELECT extract(epoch FROM day) FROM release",
-    ],
-)
-def test_the_wall_stands_before_the_database(place: Path, sql: str) -> None:
-    with pytest.raises(QueryError):
-        sf.open(place).sql(sql)
-
-
 def test_an_opened_release_and_an_answer_in_python(place: Path) -> None:
     release = sf.open(place)
     again = pickle.loads(pickle.dumps(release))

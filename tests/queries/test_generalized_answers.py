@@ -65,11 +65,6 @@ def test_what_cannot_be_weighed_is_refused_by_name(
         release.sql(sql)
 
 
-def test_unknown_estimators_are_refused(release: OpenedRelease) -> None:
-    with pytest.raises(QueryError, match="Estimators there are: matches"):
-        release.sql("SELECT COUNT(*) FROM release", estimator="inverse")
-
-
 def test_numbers_that_are_not_whole(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     raw = pa.table({"h": rng.random(200), "s": pa.array(rng.choice(list("wxyz"), 200))})

@@ -120,28 +120,3 @@ def test_ten_thousand_values(tmp_path: Path) -> None:
     truth = int((values == 1).sum())
     assert abs(one.value - truth) < 5 * one.stderr
     assert one.stderr > 0
-
-
-@pytest.mark.slow
-def test_large_columns_beside_others(make_release: MakeRelease) -> None:
-    """5,000 values, kept by chances of their own, and asked about together with another column."""
-    rng = np.random.default_rng(5)
-    codes = np.concatenate([np.arange(5_000), rng.integers(0, 5_000, 1_000)])
-    table = pa.table(
-        {
-            "age": rng.integers(20, 60, len(codes)),
-            "disease": [f"d{code:04}" for code in codes],
-            "cost": pa.array(codes % 3, pa.int32()),
-        }
-    )
-    fine = FineGrain.of([Fraction(1, 2 + code % 3) for code in range(5_000)])
-    operators = {"disease": fine, "cost": Uniform(3, Fraction(1, 2))}
-    release = make_release(table, ["disease", "cost"], operators)
-    assert ask(release, "SELECT COUNT(*) FROM release WHERE disease = 'd0001'").stderr > 0
-    both = "SELECT COUNT(*) FROM release WHERE disease < 'd2' AND cost = 1"
-    shown = np.zeros((5_000, 3))
-    np.add.at(shown, (codes, codes % 3), 1.0)
-    weighed = fine.estimate(shown.T).T @ operators["cost"].weights()
-    assert ask(release, both, estimator="inverse").value == pytest.approx(weighed[:2000, 1].sum())
-    rows = ask(release, "SELECT disease, COUNT(*) AS n FROM release GROUP BY disease").rows()
-    assert sum(row["n"] for row in rows) == pytest.approx(len(codes))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from fractions import Fraction
 
@@ -169,12 +168,6 @@ def test_gradients_are_those_of_small_steps(kind, points) -> None:
             moved[place] += sign * step
             ends.append(found.combine(*moved)[0])
         assert slope[0] == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=2e-3, abs=1e-4)
-
-
-def test_every_aggregate_is_one_class() -> None:
-    names = [kind.name for kind in dict.fromkeys(AGGREGATES.values())]
-    assert len(names) == len(set(names)) >= 13
-    assert all(not inspect.isabstract(kind) for kind in AGGREGATES.values())
 
 
 # -- error bars ------------------------------------------------------------------------------------
