@@ -39,7 +39,7 @@ from sfumato.outlook.advise import Advice as Advice
 from sfumato.outlook.advise import Cost as Cost
 from sfumato.outlook.advise import advise as advise
 from sfumato.outlook.describe import describe as describe
-from sfumato.outlook.description import Description as Description
+from sfumato.outlook.survey import Description as Description
 from sfumato.queries import Answer as Answer
 from sfumato.queries import OpenedRelease as OpenedRelease
 from sfumato.queries import open as open

@@ -14,7 +14,6 @@ from papers.range_counts import median_errors
 from sfumato.engines.publishing import publish
 from sfumato.errors import UsageError
 from sfumato.evidence.penalty import release_penalty
-from sfumato.outlook.describe import describe
 from sfumato.table import Table, read
 
 
@@ -47,15 +46,6 @@ def test_only_ranges_have_a_penalty(table: Table, tmp_path: Path) -> None:
     publish(table, "l-diversity(3)", to=tmp_path / "r", mechanism="anatomy")
     with pytest.raises(UsageError, match="Only a generalized release has ranges"):
         release_penalty(tmp_path / "r")
-
-
-def test_describe_shows_what_the_data_allow(table: Table) -> None:
-    described = describe(table, "l-diversity(3)", "heterogeneous")
-    (allowed,) = [table for table in described.tables if table.name == "Allowed"]
-    promises = [row[0] for row in allowed.rows]
-    assert "l-diversity(3)" in promises
-    assert "beta-likeness(3)" in promises
-    assert "The largest l is 3" in allowed.note
 
 
 def test_range_counts_ask_every_mechanism_the_same(table: Table) -> None:

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato.errors import DataError
-from sfumato.outlook.survey import SurveyedColumn, survey
-from sfumato.outlook.survey_passes import MOST_BARS
+from sfumato.outlook.suggestions import SurveyedColumn
+from sfumato.outlook.survey import MOST_BARS, survey
 
 
 def columns_of(table: pa.Table) -> dict[str, SurveyedColumn]:
@@ -54,27 +54,26 @@ def test_counts_are_right() -> None:
     for name in ("person", "number", "age", "sex", "smokes", "zip", "seen"):
         column = table.column(name)
         assert seen[name].nulls == column.null_count
-        assert seen[name].exact
         assert seen[name].distinct == len(column.unique())
     sex = table.column("sex").to_pylist()
-    assert dict(seen["sex"].histogram.bars) == {"F": sex.count("F"), "M": sex.count("M")}
+    assert dict(seen["sex"].bars.bars) == {"F": sex.count("F"), "M": sex.count("M")}
     for name, column in seen.items():
-        shown = sum(count for _, count in column.histogram.bars) + column.histogram.others
+        shown = sum(count for _, count in column.bars.bars) + column.bars.others
         assert shown == table.num_rows - column.nulls, name
-        assert len(column.histogram.bars) <= MOST_BARS
+        assert len(column.bars.bars) <= MOST_BARS
     ages = np.array(table.column("age"))
-    label, count = seen["age"].histogram.bars[0]
+    label, count = seen["age"].bars.bars[0]
     first, last = map(int, label.split(" … "))
     assert count == int(((ages >= first) & (ages <= last)).sum())
-    assert sum(count for _, count in seen["age"].histogram.bars) == table.num_rows
+    assert sum(count for _, count in seen["age"].bars.bars) == table.num_rows
     assert seen["some"].nulls == 2000
-    assert seen["list"].histogram.bars == ()
+    assert seen["list"].bars.bars == ()
 
 
 def test_what_identifies_people_is_not_shown() -> None:
     seen = columns_of(some_table())
     for name in ("person", "number", "weight"):
-        assert seen[name].histogram.bars == (), name
+        assert seen[name].bars.bars == (), name
     text = str(survey(some_table()).to_json())
     assert "p00017" not in text
 
@@ -150,11 +149,11 @@ def test_tables_that_cannot_be_shown(tmp_path: Path) -> None:
 
 def test_long_values_are_cut_and_numbers_without_spread_are_shown() -> None:
     seen = columns_of(pa.table({"text": ["x" * 500] * 60, "one": [7] * 60, "few": [1.5, 2.5] * 30}))
-    ((label, count),) = seen["text"].histogram.bars
+    ((label, count),) = seen["text"].bars.bars
     assert len(label) == 80
     assert count == 60
-    assert seen["one"].histogram.bars == (("7", 60),)
-    assert seen["few"].histogram.bars == (("1.5", 30), ("2.5", 30))
+    assert seen["one"].bars.bars == (("7", 60),)
+    assert seen["few"].bars.bars == (("1.5", 30), ("2.5", 30))
 
 
 def test_the_command_line_looks_too(cli: Any, people_file: Path) -> None:
@@ -186,11 +185,11 @@ def test_odd_types_and_small_tables() -> None:
     assert seen["inside"].nulls == 1
     assert seen["huge"].distinct == 30
     for name in ("length", "inside", "wide"):
-        assert seen[name].histogram.bars == ()
-    assert seen["huge"].histogram.bars == ()  # too large to tell apart as plain numbers
-    assert sum(count for _, count in seen["far"].histogram.bars) == rows
-    assert seen["far"].histogram.bars[-1][0].endswith("9999-12-31")
-    assert len(seen["when"].histogram.bars) == 23
+        assert seen[name].bars.bars == ()
+    assert seen["huge"].bars.bars == ()  # too large to tell apart as plain numbers
+    assert sum(count for _, count in seen["far"].bars.bars) == rows
+    assert seen["far"].bars.bars[-1][0].endswith("9999-12-31")
+    assert len(seen["when"].bars.bars) == 23
     # the few people of a small table are not named either
     few = columns_of(pa.table({"name": ["Ann", "Bob", "Cid"], "sex": ["F", "M", "F"]}))
-    assert few["name"].histogram.bars == ()
+    assert few["name"].bars.bars == ()

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sfumato.columns import Values, value_text
+from sfumato.columns import Range, Values, list_some, value_text
 from sfumato.draws import Draws
-from sfumato.engines.choosing import (
-    TableCounts,
-    choose_plan,
-    possible_mechanisms,
-    with_counts,
-)
-from sfumato.engines.counting import (
-    Progress,
-    no_progress,
-    take_profile,
-)
+from sfumato.engines.choosing import TableCounts, choose_plan, possible_mechanisms, with_counts
+from sfumato.engines.counting import Progress, no_progress, take_profile
+from sfumato.engines.exposure import exposure_of
 from sfumato.engines.person_rows import for_people, one_row_each
 from sfumato.engines.publication import steward_notes
 from sfumato.engines.quasi import QuasiColumn, quasi_column
@@ -30,14 +22,11 @@ from sfumato.engines.staging import stage
 from sfumato.engines.words import Facts
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
-from sfumato.mechanisms import Mechanism, Plan, given_mechanism
+from sfumato.mechanisms import Mechanism, given_mechanism
 from sfumato.outlook.catalogue import allowed_guarantees
-from sfumato.outlook.describe_generalized import describe_generalized
-from sfumato.outlook.describe_release import describe_release, domain_text
-from sfumato.outlook.describe_small_sum import describe_small_sum
-from sfumato.outlook.description import Description
-from sfumato.outlook.survey import survey
+from sfumato.outlook.survey import Description, survey
 from sfumato.profile import Histogram, Profile
+from sfumato.queries.estimators import estimators_of
 from sfumato.release import Release
 from sfumato.results import ResultTable
 from sfumato.storage import is_release
@@ -45,9 +34,7 @@ from sfumato.table import Table, as_table
 from sfumato.table.reading import MARKERS, Reading
 
 _SHOWN = 10  # most and least common values shown of a long histogram
-
-
-Describer = Callable[[Profile, Guarantee, Plan], tuple[list[ResultTable], list[str]]]
+_NAMED = 8  # values of a release's column that are named
 
 
 def describe(
@@ -67,7 +54,7 @@ def describe(
 
     >>> import pyarrow as pa
     >>> people = pa.table({"age": [30, 41, 52, 60], "ill": ["no", "yes", "no", "no"]})
-    >>> print(describe(people, quasi="age", sensitive="ill").tables[1].to_text())
+    >>> print(describe(people, quasi="age", sensitive="ill").parts()[1])
     Histogram. ill: 2 values, most common first
     ill    count  share
     'no'   3      0.75
@@ -83,7 +70,7 @@ def describe(
                 f"{str(release.path)!r} is a release: its columns have their roles and its promise "
                 "is made. Describe it without any."
             )
-        return describe_release(release)
+        return _release(release)
     table = stage(as_table(origin, roles), progress=progress)
     profile = take_profile(table)
     quasi = _quasi(table)
@@ -120,10 +107,6 @@ def describe(
     plan_tables, plan_notes = plan.description()
     tables += [ResultTable(*table[:4], note=table.note) for table in plan_tables]
     notes += plan_notes
-    for described in DESCRIBERS:
-        more_tables, more_notes = described(profile, guarantee, plan)
-        tables += more_tables
-        notes += more_notes
     return Description(profile.rows, tables, [*marks, f"Mechanism: {mechanism}.", *notes])
 
 
@@ -134,9 +117,6 @@ def release_at(origin: Any) -> Release | None:
     if isinstance(origin, str | Path) and is_release(origin):
         return Release(origin)
     return None
-
-
-DESCRIBERS: list[Describer] = [describe_small_sum, describe_generalized]
 
 
 def _quasi(table: Table) -> tuple[list[QuasiColumn], dict[str, int]]:
@@ -168,12 +148,12 @@ def _markers(quasi: Sequence[QuasiColumn], profile: Profile) -> list[str]:
 
 
 def _columns(
-    table: Table, profile: Profile, found: Sequence[QuasiColumn], missing: Mapping[str, int]
+    table: Table, profile: Profile, quasi: Sequence[QuasiColumn], missing: Mapping[str, int]
 ) -> ResultTable:
     rows: list[tuple[str, str, str, str, str, int]] = []
-    for column in found:
+    for column in quasi:
         kind = str(column.type)
-        domain = domain_text(column.observed())
+        domain = _domain(column.observed())
         rows.append((column.name, "quasi", kind, column.kind, domain, missing[column.name]))
     for name, histogram in profile.histograms.items():
         kind = str(table.type_of(name))
@@ -205,43 +185,62 @@ def _rows_per_person(ranked: RankedRows, note: str = "") -> ResultTable:
     )
 
 
-def _ends(order: np.ndarray) -> list[int]:
-    codes: list[int] = order.tolist()
-    return codes if len(codes) <= 2 * _SHOWN else codes[:_SHOWN] + codes[-_SHOWN:]
-
-
 def _histogram(histogram: Histogram) -> ResultTable:
-    order = np.argsort(-histogram.counts, kind="stable")
-    shown = _ends(order)
-    rows = [
-        (
-            value_text(histogram.values[code]),
-            int(histogram.counts[code]),
-            float(histogram.counts[code] / histogram.rows),
-        )
-        for code in shown
-    ]
-    left_out = len(order) - len(shown)
-    return ResultTable(
-        "Histogram",
-        f"{histogram.column}: {len(order):,} values, most common first",
-        (histogram.column, "count", "share"),
-        rows,
-        note=f"({left_out:,} values between the {_SHOWN} most and the {_SHOWN} least common)"
-        if left_out
-        else "",
-    )
+    order = np.argsort(-histogram.counts, kind="stable").tolist()
+    shown = order if len(order) <= 2 * _SHOWN else order[:_SHOWN] + order[-_SHOWN:]
+    counts = histogram.counts.tolist()
+    rows = [(value_text(histogram.values[k]), counts[k], counts[k] / histogram.rows) for k in shown]
+    title = f"{histogram.column}: {len(order):,} values, most common first"
+    between = f"({len(order) - len(shown):,} values between the {_SHOWN} most and the {_SHOWN} "
+    note = f"{between}least common)" if len(shown) < len(order) else ""
+    return ResultTable("Histogram", title, (histogram.column, "count", "share"), rows, note=note)
 
 
 def _allowed(profile: Profile) -> ResultTable:
     """What every guarantee could promise here."""
-    return ResultTable(
-        "Possible",
-        "what each guarantee can promise about this table",
-        ("guarantee", "for example", "limit"),
-        [
-            (allowed_guarantee.guarantee, allowed_guarantee.example, allowed_guarantee.limit)
-            for allowed_guarantee in allowed_guarantees(profile)
-        ],
-        note="'sfumato advise' finds the strongest that keeps counts as accurate as you need them.",
-    )
+    rows = [(one.guarantee, one.example, one.limit) for one in allowed_guarantees(profile)]
+    title, heads = "what each guarantee can promise", ("guarantee", "for example", "limit")
+    note = "'sfumato advise' finds the strongest that keeps counts as accurate as you need them."
+    return ResultTable("Possible", f"{title} about this table", heads, rows, note=note)
+
+
+def _release(release: Release) -> Description:
+    """A release's columns, its promise and what to read beside it, as its manifest states them."""
+    manifest = release.manifest
+    title = f"{release.path.name}, {manifest.rows:,} rows of the kind {manifest.kind}"
+    facts = [
+        ("guarantee", manifest.guarantee),
+        ("mechanism", manifest.mechanism),
+        ("records", f"{manifest.rows:,} published, {manifest.suppressed:,} suppressed"),
+        ("randomness", manifest.randomness),
+    ]
+    heads = ("column", "role", "type", "kind", "domain")
+    columns = [
+        (c.name, c.role, c.type, c.kind, _domain(c.domain, _NAMED)) for c in manifest.columns
+    ]
+    exposed = [(line,) for line in str(exposure_of(release)).splitlines()]
+    tables = [
+        ResultTable("Columns", title, heads, columns),
+        ResultTable("Release", "what it promises, and how it was made", ("", "is"), facts),
+        ResultTable("Exposure", "what it shows of people, told from it alone", ("",), exposed),
+    ]
+    if estimators := estimators_of(release):
+        ways, heads = "ways to ask it, with --estimator NAME", ("estimator", "answers", "use it")
+        tables.append(ResultTable("Estimators", ways, heads, estimators))
+    against = "Does not protect against: " + "; ".join(manifest.does_not_protect) + "."
+    return Description(manifest.rows, tables, [*manifest.statement, *manifest.caveats, against])
+
+
+def _domain(domain: Values | Range | None, most: int = 0) -> str:
+    """A domain in a few words; `most` of its values by name.
+
+    >>> _domain(Values(("F", "M")), 8), _domain(Range(16, 93)), _domain(None)
+    ("'F', 'M'", '16 … 93', 'more than 10,000 values')
+    """
+    if domain is None:
+        return "more than 10,000 values"
+    if isinstance(domain, Range):
+        return f"{domain.low} … {domain.high}"
+    if most:
+        return list_some([value_text(value) for value in domain.values], most=most)
+    return f"{len(domain):,} values"

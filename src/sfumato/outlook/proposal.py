@@ -21,7 +21,8 @@ from sfumato.engines.person_rows import one_row_each
 from sfumato.errors import DataError
 from sfumato.guarantees import DEFAULT_PROMISE, parse_guarantee
 from sfumato.guarantees.meaning import meaning_for_a_person
-from sfumato.outlook.survey import Survey, SurveyedColumn, survey
+from sfumato.outlook.suggestions import SurveyedColumn
+from sfumato.outlook.survey import Survey, survey
 from sfumato.profile import Histogram
 from sfumato.table import read
 from sfumato.table.csv_preview import preview_csv
@@ -119,7 +120,7 @@ def propose(file: str | Path, *, progress: Progress = no_progress) -> Proposal:
 
 
 def _proposal(name: str, options: dict[str, Any], seen: Survey, progress: Progress) -> Proposal:
-    roles = {column.name: column.suggestion.role for column in seen.columns}
+    roles = {column.name: column.role for column in seen.columns}
     by_role = {
         role: [name for name, column_role in roles.items() if column_role == role]
         for role in ("quasi", "sensitive", "person", "key")
@@ -164,7 +165,7 @@ def _proposal(name: str, options: dict[str, Any], seen: Survey, progress: Progre
     named = {*published, *by_role["person"][:1], *by_role["key"][:1]}
     left_out = {
         column.name: column.suggestion.why
-        if column.suggestion.role == "drop"
+        if column.role == "drop"
         else "Like a column that is published."
         for column in seen.columns
         if column.name not in named
@@ -220,13 +221,13 @@ def _first_of_each(seen: Survey, names: list[str]) -> list[str]:
 
 def _coded(column: SurveyedColumn) -> bool:
     """Whether its whole numbers stand for something else, as those of countries and jobs do."""
-    whole = column.type.startswith(("int", "uint"))
+    whole = str(column.type).startswith(("int", "uint"))
     return whole and column.suggestion.meaning in _CODED and column.distinct <= _MOST_CODES
 
 
 def _recode(column: SurveyedColumn, role: str, source: Any) -> str:
     """A coarser form of a column that has many values, '' for none."""
-    kind, many = column.type, column.distinct > _FEW_NUMBERS and not _coded(column)
+    kind, many = str(column.type), column.distinct > _FEW_NUMBERS and not _coded(column)
     if kind.startswith(("date", "timestamp")):
         return "month()" if role == "quasi" else "year()"
     if kind.startswith(("int", "uint", "float", "double", "decimal", "halffloat")):
@@ -235,8 +236,8 @@ def _recode(column: SurveyedColumn, role: str, source: Any) -> str:
         return _AGES if column.suggestion.meaning == "age" else _quantile_bins(column, source)
     if not kind.endswith("string"):
         return ""
-    rarest = min((count for _, count in column.histogram.bars), default=0)
-    has_rare = bool(column.histogram.others) or 0 < rarest < RARE or not column.histogram.bars
+    rarest = min((count for _, count in column.bars.bars), default=0)
+    has_rare = bool(column.bars.others) or 0 < rarest < RARE or not column.bars.bars
     if column.suggestion.meaning == "diagnosis" and column.distinct > _MANY_TEXTS:
         return f"prefix(3) then rare({RARE})"
     if column.suggestion.meaning == "place" and column.distinct > _MANY_TEXTS:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 
@@ -119,18 +120,49 @@ class Suggestion:
 
 
 @dataclass(frozen=True)
-class Looked:
-    """What a first look counted of a column: `low` and `high` of numbers, `common` of texts."""
+class Bars:
+    """A histogram: `kind` is values or bins; `others` records are in no bar."""
+
+    kind: str
+    bars: tuple[tuple[str, int], ...]
+    others: int
+
+
+@dataclass(frozen=True)
+class SurveyedColumn:
+    """What a first look counts of a column: `low` and `high` are of numbers, days and instants,
+    `markers` texts that may stand for what is not known."""
 
     name: str
     type: pa.DataType
     rows: int
     present: int
     distinct: int
-    exact: bool
     low: float | None = None
     high: float | None = None
-    common: tuple[tuple[str, int], ...] = ()  # the commonest values, with their counts
+    bars: Bars = Bars("values", (), 0)
+    markers: tuple[str, ...] = ()
+    suggestion: Suggestion = Suggestion("drop", "")
+
+    @property
+    def nulls(self) -> int:
+        return self.rows - self.present
+
+    @property
+    def role(self) -> str:
+        return self.suggestion.role
+
+    def to_json(self) -> dict[str, Any]:
+        bars = [{"label": label, "count": count} for label, count in self.bars.bars]
+        return {
+            "name": self.name,
+            "type": str(self.type),
+            "nulls": self.nulls,
+            "distinct": self.distinct,
+            "suggestion": {"role": self.role, "why": self.suggestion.why},
+            "histogram": {"kind": self.bars.kind, "bars": bars, "others": self.bars.others},
+            "markers": list(self.markers),
+        }
 
     @cached_property
     def meaning(self) -> Meaning | None:
@@ -151,6 +183,11 @@ class Looked:
             return False
         return self.low >= 0 and 60 <= self.high <= 120 and self.distinct >= 40
 
+    @property
+    def common(self) -> Sequence[tuple[str, int]]:
+        """The commonest values, with their counts."""
+        return self.bars.bars if self.bars.kind == "values" else ()
+
     def _has_form(self, form: str) -> bool:
         if not form or not pa.types.is_string(self.type):
             return False
@@ -164,24 +201,34 @@ class Looked:
         return is_named(self.name, words)
 
     @property
+    def visible(self) -> bool:
+        """Whether others may know it of a person."""
+        is_quasi = self.meaning is not None and self.meaning.role == "quasi"
+        return is_quasi or bool(pa.types.is_temporal(self.type))
+
+    @property
+    def _names(self) -> bool:
+        """Whether it can name people, by its type."""
+        kind, types = self.type, pa.types
+        return bool(types.is_string(kind) or types.is_integer(kind) or types.is_binary(kind))
+
+    @property
+    def alone(self) -> bool:
+        """Whether no two rows share a value that may name somebody."""
+        return self._names and self.distinct == self.present > 1
+
+    @property
     def numbers_rows(self) -> bool:
         """Whether it counts 0, 1, 2 … from row to row."""
         if not pa.types.is_integer(self.type) or self.low is None or self.high is None:
             return False
-        return self.exact and self.distinct == self.present == self.high - self.low + 1
-
-    @property
-    def identifies(self) -> bool:
-        """Whether it can name people, by its type."""
-        types = pa.types
-        kind = self.type
-        return bool(types.is_string(kind) or types.is_integer(kind) or types.is_binary(kind))
+        return self.distinct == self.present == self.high - self.low + 1
 
     @property
     def _shared(self) -> bool:
         """Whether a few rows share each of its many values."""
         often = self.distinct * _LEAST_PEOPLE >= self.present > self.distinct
-        return self.identifies and often and self.distinct > 50
+        return self._names and often and self.distinct > 50
 
     @property
     def repeats(self) -> bool:
@@ -192,34 +239,28 @@ class Looked:
     def may_repeat(self) -> bool:
         """Whether its numbers lie as far apart as those of an identifier that several rows share;
         so do those of a measure."""
-        if self.low is None or self.high is None:
+        if self.low is None or self.high is None or 3 * self.distinct < self.present:
             return False
-        return (
-            self._shared
-            and self.high - self.low > 10 * self.distinct
-            and 3 * self.distinct >= self.present
-        )
+        return self._shared and self.high - self.low > 10 * self.distinct
 
 
-def suggest(columns: Sequence[Looked]) -> list[Suggestion]:
+def suggest(columns: Sequence[SurveyedColumn]) -> list[Suggestion]:
     """A guess for every column: what nobody can tell is dropped, which harms nobody.
 
     >>> stays = [
-    ...     Looked("stay", pa.int64(), 900, 900, 900, True, 0, 899),
-    ...     Looked("patient_nbr", pa.int64(), 900, 900, 600, True, 1e5, 9e8),
-    ...     Looked("sex", pa.string(), 900, 900, 2, True),
-    ...     Looked("diag_1", pa.string(), 900, 900, 200, True),
-    ...     Looked("weight", pa.string(), 900, 0, 0, True),
+    ...     SurveyedColumn("stay", pa.int64(), 900, 900, 900, 0, 899),
+    ...     SurveyedColumn("patient_nbr", pa.int64(), 900, 900, 600, 1e5, 9e8),
+    ...     SurveyedColumn("sex", pa.string(), 900, 900, 2),
+    ...     SurveyedColumn("diag_1", pa.string(), 900, 900, 200),
+    ...     SurveyedColumn("weight", pa.string(), 900, 0, 0),
     ... ]
-    >>> [each.role for each in suggest(stays)]
+    >>> [suggestion.role for suggestion in suggest(stays)]
     ['drop', 'person', 'quasi', 'sensitive', 'drop']
     """
-    suggested = [_plain(column, columns) for column in columns]
-    hidden = _sensitive(
-        columns, [index for index, suggestion in enumerate(suggested) if suggestion is None]
-    )
+    people = any(column.repeats for column in columns)
+    suggested = [_by_counts(column, people) for column in columns]
     first: dict[str, str] = {}  # the first column of each meaning
-    for place in hidden:
+    for place in _sensitive(columns, [k for k, done in enumerate(suggested) if done is None]):
         meaning = columns[place].meaning
         about = meaning.name if meaning else ""
         if about not in first and len(first) < MOST_SENSITIVE:
@@ -232,11 +273,12 @@ def suggest(columns: Sequence[Looked]) -> list[Suggestion]:
             why = f"Sensitive as well{like}, and such columns tell more together."
             suggested[place] = Suggestion("drop", why, about)
     return [
-        suggestion or _public(column) for suggestion, column in zip(suggested, columns, strict=True)
+        suggestion or _by_name(column)
+        for suggestion, column in zip(suggested, columns, strict=True)
     ]
 
 
-def _sensitive(columns: Sequence[Looked], free: Sequence[int]) -> list[int]:
+def _sensitive(columns: Sequence[SurveyedColumn], free: Sequence[int]) -> list[int]:
     """Places of the sensitive columns: the most telling meanings first.
 
     Where no column has such a meaning, the one with the most values that are still few: texts,
@@ -250,66 +292,58 @@ def _sensitive(columns: Sequence[Looked], free: Sequence[int]) -> list[int]:
         for index in few
         if columns[index].meaning == meaning
     ]
-    plain = [index for index in few if not _visible(columns[index])]
-    texts = [index for index in plain if _is_text(columns[index])]
-    codes = [index for index in plain if _is_code(columns[index])]
-    return ranked or sorted(texts or codes, key=lambda place: columns[place].distinct)[-1:]
+    plain = [(columns[index].distinct, index) for index in few if not columns[index].visible]
+    texts = [
+        (distinct, index)
+        for distinct, index in plain
+        if pa.types.is_boolean(columns[index].type)
+        or (pa.types.is_string(columns[index].type) and distinct > 2)
+    ]
+    codes = [
+        (distinct, index)
+        for distinct, index in plain
+        if pa.types.is_integer(columns[index].type) and distinct <= _MOST_CODES
+    ]
+    return ranked or [index for _, index in sorted(texts or codes)[-1:]]
 
 
-def _public(column: Looked) -> Suggestion:
-    if _visible(column):
-        about = column.meaning.name if column.meaning else "visible"
-        return Suggestion("quasi", "Others may know it of a person.", about)
-    if column.named(_AMOUNT):
-        return Suggestion("drop", "A number of something; keep it only where it is needed.")
-    if column.common and all(re.fullmatch("y|n|yes|no", t.casefold()) for t, _ in column.common):
-        return Suggestion("drop", "A yes or no; keep it only where it is needed.")
-    return Suggestion("drop", "Its name does not tell what it is; keep it only where it is needed.")
-
-
-def _plain(column: Looked, columns: Sequence[Looked]) -> Suggestion | None:
+def _by_counts(column: SurveyedColumn, people: bool) -> Suggestion | None:
+    """What the numbers of its values say; `people` where another column names them."""
     if not column.present:
         return Suggestion("drop", "Every value is missing.")
-    if column.distinct == 1 and column.exact and column.rows > 1:
+    if column.distinct == 1 and column.rows > 1:
         return Suggestion("drop", "Every row has the same value.")
-    if column.rows - column.present > _MISSING * column.rows and column.rows > _LEAST_TEXTS:
-        share = (column.rows - column.present) / column.rows
-        return Suggestion("drop", f"Missing in {100 * share:.0f} % of the rows.")
-    if column.repeats:
-        people = f"{'' if column.exact else 'about '}{column.distinct:,} people"
+    if column.nulls > _MISSING * column.rows and column.rows > _LEAST_TEXTS:
         return Suggestion(
-            "person", f"An identifier that repeats: {people} in {column.present:,} rows?"
+            "drop", f"Missing in {100 * column.nulls / column.rows:.0f} % of the rows."
         )
+    if column.repeats:
+        why = f"{column.distinct:,} people in {column.present:,} rows?"
+        return Suggestion("person", f"An identifier that repeats: {why}")
     if column.may_repeat:
-        values = f"{'' if column.exact else 'about '}{column.distinct:,} values"
         return Suggestion(
             "drop",
-            f"{values[0].upper()}{values[1:]} in {column.present:,} rows: a measure, or an "
-            "identifier that repeats. If it names people, say so.",
+            f"{column.distinct:,} values in {column.present:,} rows: a measure, or an identifier "
+            "that repeats. If it names people, say so.",
         )
-    alone = column.exact and column.distinct == column.present > 1 and column.identifies
-    if not alone:
-        hardly = 4 * column.distinct > column.present > _LEAST_TEXTS
-        if hardly and pa.types.is_string(column.type):
-            return Suggestion("drop", "Hardly any rows share a text of it.")
-        return None
-    if any(other.repeats for other in columns):
+    if column.alone and people:
         return Suggestion("drop", "No two rows have the same value: it names rows, not people.")
-    if column.numbers_rows and not column.named(IDENTIFIER):
+    if column.alone and column.numbers_rows and not column.named(IDENTIFIER):
         return Suggestion("drop", "It only numbers the rows.")
-    return Suggestion("key", "No two records have the same value, so it may name a person.")
+    if column.alone:
+        return Suggestion("key", "No two records have the same value, so it may name a person.")
+    if pa.types.is_string(column.type) and 4 * column.distinct > column.present > _LEAST_TEXTS:
+        return Suggestion("drop", "Hardly any rows share a text of it.")
+    return None
 
 
-def _is_text(column: Looked) -> bool:
-    """Texts and truth values with enough different ones to be worth hiding."""
-    kind = column.type
-    return bool(pa.types.is_boolean(kind) or (pa.types.is_string(kind) and column.distinct > 2))
-
-
-def _is_code(column: Looked) -> bool:
-    return bool(pa.types.is_integer(column.type)) and column.distinct <= _MOST_CODES
-
-
-def _visible(column: Looked) -> bool:
-    is_quasi = column.meaning is not None and column.meaning.role == "quasi"
-    return is_quasi or bool(pa.types.is_temporal(column.type))
+def _by_name(column: SurveyedColumn) -> Suggestion:
+    if column.visible:
+        about = column.meaning.name if column.meaning else "visible"
+        return Suggestion("quasi", "Others may know it of a person.", about)
+    why = "Its name does not tell what it is; keep it only where it is needed."
+    if column.named(_AMOUNT):
+        why = "A number of something; keep it only where it is needed."
+    elif column.common and all(re.fullmatch("y|n|yes|no", t.casefold()) for t, _ in column.common):
+        why = "A yes or no; keep it only where it is needed."
+    return Suggestion("drop", why)

@@ -137,8 +137,7 @@ export function columnCard(column, place, draft, changed, dense) {
   // made when it is opened: hundreds of columns have one each
   const further = h("details", { ontoggle: fields }, h("summary", null, dense ? "Details" : "More about this column"));
   put(more, further);
-  const about = column.exact === false ? "about " : "";
-  const different = `${about}${plural(column.distinct, dense ? "value" : "different value")}`;
+  const different = plural(column.distinct, dense ? "value" : "different value");
   const nulls = column.nulls || !dense ? `${column.nulls ? count(column.nulls) : "none"} missing` : null;
   const element = h(
     "li",
