@@ -51,7 +51,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, st
         "Advice": (sf.advise(table, among=["l-diversity"], **known), "average ceiling"),
         "Cost": (
             sf.advise(table, guarantee="l-diversity(2)", mechanism="optimal", **known),
-            "a person's own value is at most 0.5",
+            "at most 0.5 for a person's own value",
         ),
         "first look": (sf.describe(people), "sensitive?"),
         "Description": (sf.describe(table), "Histogram. ill"),

@@ -36,7 +36,6 @@ from sfumato.guarantees import parse_guarantee as parse_guarantee
 from sfumato.limits import limited as limited
 from sfumato.mechanisms import parse_mechanism as parse_mechanism
 from sfumato.outlook.advise import Advice as Advice
-from sfumato.outlook.advise import Cost as Cost
 from sfumato.outlook.advise import advise as advise
 from sfumato.outlook.describe import describe as describe
 from sfumato.outlook.survey import Description as Description

@@ -18,7 +18,7 @@ from sfumato.cli.app import _whole_program, read_job
 from sfumato.table import Table
 from sfumato.table_options import ROLES, TABLE_OPTIONS, TableOption
 from sfumato.web.answers import Refusal
-from sfumato.web.tables_api import _options
+from sfumato.web.asked import options_of
 
 BY_NAME = {option.name: option for option in TABLE_OPTIONS}
 DECLARING = ("advise", "compare", "describe", "publish")  # commands that declare a table
@@ -63,13 +63,10 @@ def test_job_files_know_every_option(tmp_path: Path, command: str) -> None:
     lines = [f"{option.flag_name} = {said[option.form]}" for option in TABLE_OPTIONS]
     job = tmp_path / "sfumato.toml"
 
-    class Context:
-        command = get_command(_whole_program())
-
     job.write_text("\n".join(["[table]", *lines]))
-    shared = read_job(job, Context())  # type: ignore[arg-type]
+    shared = read_job(job, commands())
     job.write_text("\n".join([f"[{command}]", *lines]))
-    found = read_job(job, Context())[command]  # type: ignore[arg-type]
+    found = read_job(job, commands())[command]
     assert shared[command] == found
     for reader in READING:  # they take what they have
         assert set(shared[reader]) >= {o.name for o in TABLE_OPTIONS if o.reads}
@@ -83,12 +80,12 @@ def test_job_files_know_every_option(tmp_path: Path, command: str) -> None:
 def test_the_page_takes_every_option_that_names_no_file() -> None:
     said = {"columns": ["a"], "choice": "drop", "each": {"a": "1,2"}, "switch": True}
     given = {option.name: said.get(option.form, "a") for option in TABLE_OPTIONS}
-    passed = _options(given)
+    passed = options_of(given)
     expected = [o.name for o in TABLE_OPTIONS if o.name not in ROLES and not o.names_files]
     assert passed == {name: given[name] for name in expected}
     for name in expected:
         with pytest.raises(Refusal):
-            _options({name: 3})
+            options_of({name: 3})
 
 
 @pytest.fixture
@@ -99,14 +96,16 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> Iterator[TableOption]:
     return option
 
 
-def test_a_new_option_is_one_entry(toy: TableOption) -> None:
+def test_a_new_option_is_one_entry(toy: TableOption, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, Any] = {}
 
-    def command(table: str, roles: dict[str, Any], more: int = 0) -> None:
+    app = typer.Typer()
+    monkeypatch.setattr(cli_options, "app", app)
+
+    @cli_options.command(cli_options.TABLE, cli_options.Flag("more", int, "", 0), roles=True)
+    def command(table: str, roles: dict[str, Any], more: int) -> None:
         seen.update(roles, table=table, more=more)
 
-    app = typer.Typer()
-    app.command()(cli_options.table_flags(command))
     told = CliRunner().invoke(app, ["people.csv", "--more", "2", "--call-it", "patients"])
     assert told.exit_code == 0, told.output
     assert (seen["nickname"], seen["quasi"], seen["more"]) == ("patients", "", 2)

@@ -43,7 +43,7 @@ def test_a_census_without_names(tmp_path: Path) -> None:
 
 def test_what_is_written_is_what_was_proposed(tmp_path: Path) -> None:
     proposal = propose(census_file(tmp_path / "census.data", ROWS))
-    read = tomllib.loads(proposal.to_toml())
+    read = tomllib.loads(str(proposal))
     assert {**read["table"]} == {**proposal.table, "file": proposal.file, "drop-rest": True}
     promised = dict.fromkeys(proposal.table["sensitive"], proposal.guarantee)
     assert read["publish"] == {"guarantee": promised, "out": "release"}

@@ -168,12 +168,12 @@ def test_8_a_step_without_news_still_shows_that_time_passes(
 ) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    with ProgressLine("planning", every=0.01):
+    with ProgressLine("planning"):
         until = time.monotonic() + 20
-        while "planning, 0 s" not in terminal.getvalue() and time.monotonic() < until:
-            time.sleep(0.01)
-    assert "planning, 0 s" in terminal.getvalue()
-    assert terminal.getvalue().endswith("\r\x1b[K")
+        while "1 s" not in terminal.getvalue() and time.monotonic() < until:
+            time.sleep(0.05)
+    assert "planning" in terminal.getvalue()
+    assert "1 s" in terminal.getvalue()
 
 
 def test_8_planning_advice_and_audits_say_how_far_they_are(folder: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from sfumato.web.jobs import COUNTS
 from sfumato.web.places import stamp
 from sfumato.web.state import read_json
-from sfumato.web.tasks import TASKS, _KeptCounts
+from sfumato.web.tasks import TASKS, _counts
 
 
 def test_later_counts_are_of_the_rows_that_were_counted_first(tmp_path: Path) -> None:
@@ -29,7 +29,9 @@ def test_later_counts_are_of_the_rows_that_were_counted_first(tmp_path: Path) ->
     table = {"path": str(path), "label": "people", "stamp": stamp(path), "options": {}}
     asked = {"table": {**table, "roles": roles}, "out": str(out)}
     TASKS[COUNTS](progress=lambda *_: None, seen={"table": "t", "rows": 800}, **asked)
-    kept = read_json(out)["histograms"][0]
-    cells = _KeptCounts(str(out)).cells("disease", ("a", "b", "c", "d"))
+    shown = read_json(out)["shown"]["histogram"][0]
+    counted, profile = _counts(str(out))
+    cells = counted.cells("disease", profile.histograms["disease"].values)
     counts = np.bincount(cells.values, cells.counts, minlength=4)
-    assert counts.tolist() == kept["counts"]
+    told = {bar["label"]: bar["count"] for bar in shown["bars"]}
+    assert dict(zip("abcd", counts.tolist(), strict=True)) == told

@@ -7,6 +7,7 @@ import re
 import sys
 import tomllib
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -49,7 +50,6 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def options(
-    context: typer.Context,
     job: Annotated[
         Path | None, typer.Option(help="A TOML file that holds what the flags say.")
     ] = None,
@@ -58,85 +58,77 @@ def options(
     ] = False,
 ) -> None:
     """Publish a table of people: totals stay sharp, single lines vanish."""
-    if job is not None:
-        context.default_map = read_job(job, context)
 
 
-def read_job(path: Path, context: typer.Context) -> dict[str, Any]:
-    """A job file: one TOML table per command, keys named like the flags.
+def read_job(path: Path, commands: Mapping[str, Any]) -> dict[str, Any]:
+    """What a job file says of every command: one TOML table each, keys named like the flags.
 
     `[publish]`, `guarantee = "rho-privacy(1/13, 1/6)"`, … What is said of the table can stand once,
     under `[table]`, for every command that takes it: `quasi = ["age", "sex"]`. A name that no
     command or flag has is refused: a promise must not get lost in a misspelling.
     """
-    commands: dict[str, Any] = getattr(context.command, "commands", {})
+    named = f"The job file {str(path)!r}"
     try:
         job = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError:
         raise UsageError(f"There is no job file {str(path)!r}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"Cannot read the job file {str(path)!r}: {error}.") from None
-    settings: dict[str, Any] = {}
-    for command, values in job.items():
+    for section, values in job.items():
         if not isinstance(values, dict):
             raise UsageError(
-                f"The job file {str(path)!r} has the key {command!r} outside a table. Put it under "
-                "[publish] or another command."
+                f"{named} has the key {section!r} outside a table. Put it under [publish] or "
+                "another command."
             )
-        if command not in commands and command != SHARED:
+        if section not in commands and section != SHARED:
             raise UsageError(
-                f"The job file {str(path)!r} has a table [{command}], but there is no such "
-                f"command. Commands: {', '.join(sorted(commands))}; [{SHARED}] is for all of them."
+                f"{named} has a table [{section}], but there is no such command. Commands: "
+                f"{', '.join(sorted(commands))}; [{SHARED}] is for all of them."
             )
     shared = {key.replace("_", "-"): value for key, value in job.pop(SHARED, {}).items()}
-    places = _places(job, shared)
     table_flags = {FILE, *(option.flag_name for option in TABLE_OPTIONS)}
-    for key in shared:
-        if key not in table_flags:
+    if unknown := sorted(shared.keys() - table_flags):
+        raise UsageError(
+            f"{named} sets {unknown[0]!r} under [{SHARED}], which nothing says of a table. There "
+            f"are: {', '.join(sorted(table_flags))}."
+        )
+    shared |= _places(job, shared)
+    settings: dict[str, Any] = {}
+    for command, declared in commands.items():
+        flags = {option.lstrip("-"): flag for flag in declared.params for option in flag.opts}
+        own = {key.replace("_", "-"): value for key, value in job.get(command, {}).items()}
+        if unknown := sorted(own.keys() - flags.keys()):
             raise UsageError(
-                f"The job file {str(path)!r} sets {key!r} under [{SHARED}], which nothing says of "
-                f"a table. There are: {', '.join(sorted(table_flags))}."
+                f"{named} sets {unknown[0]!r} under [{command}], which that command does not have. "
+                f"It has: {', '.join(sorted(flags))}."
             )
-    for command in commands:
-        flags = {
-            option.lstrip("-"): parameter
-            for parameter in commands[command].params
-            for option in parameter.opts
-        }
-        own_settings = job.get(command, {})
-        said = {key: value for key, value in (shared | places).items() if key in flags}
-        parsed = {}
-        for key, value in (said | own_settings).items():
-            parameter = flags.get(key.replace("_", "-")) or flags.get(key)
-            if parameter is None:
-                raise UsageError(
-                    f"The job file {str(path)!r} sets {key!r} under [{command}], which that "
-                    f"command does not have. It has: {', '.join(sorted(flags))}."
-                )
-            if parameter.name == "guarantee" and isinstance(value, dict):
-                value = promise_text(value)  # by column
-            parsed[parameter.name] = _flag_value(value, bool(parameter.multiple))
-        if parsed:
-            settings[command] = parsed
+        said = {key: value for key, value in shared.items() if key in flags} | own
+        if said:
+            settings[command] = {
+                flags[key].name: _flag_value(key, value, bool(flags[key].multiple))
+                for key, value in said.items()
+            }
     return settings
 
 
-def _places(job: dict[str, Any], shared: dict[str, Any]) -> dict[str, str]:
+def _places(job: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, str]:
     """Where table and release are, for every command that has an argument of that name."""
     places = {"table": shared.get(FILE), "release": job.get("publish", {}).get("out")}
     return {name: str(place_name) for name, place_name in places.items() if place_name is not None}
 
 
-def _flag_value(value: Any, multiple: bool) -> Any:
+def _flag_value(key: str, value: Any, multiple: bool) -> Any:
+    """
+    >>> _flag_value("recode", {"age": "rare(20)"}, True), _flag_value("quasi", ["a", "b"], False)
+    (['age=rare(20)'], 'a,b')
+    """
+    if key == "guarantee" and isinstance(value, dict):
+        value = promise_text(value)  # by column
     if multiple and isinstance(value, dict):
-        return [f"{column}={_joined(text)}" for column, text in value.items()]
+        return [f"{column}={_flag_value('', text, False)}" for column, text in value.items()]
     if multiple:
         return [str(part) for part in value] if isinstance(value, list) else [str(value)]
-    return _joined(value) if isinstance(value, list) else value
-
-
-def _joined(value: Any) -> str:
-    return ",".join(str(part) for part in value) if isinstance(value, list) else str(value)
+    return ",".join(map(str, value)) if isinstance(value, list) else value
 
 
 def run(program: typer.Typer | None = None) -> None:
@@ -161,37 +153,25 @@ def _own_standard_output() -> None:
 
 
 def _whole_program() -> typer.Typer:
-    from sfumato.cli import (  # noqa: F401  registers them
-        advise,
-        attack,
-        check,
-        commands,
-        compare,
-        export,
-        init,
-        keys,
-        report,
-        serve,
-        tables,
-    )
+    from sfumato.cli import explore, more, serve, start  # noqa: F401  registers them
 
     groups = {name: group for group, names in GROUPS.items() for name in names}
-    for command in app.registered_commands:
-        command.rich_help_panel = groups.get(_name(command))
-    order = {name: index for index, name in enumerate(groups)}
-    app.registered_commands.sort(key=lambda command: order.get(_name(command), len(order)))
+    named = {command.callback.__name__: command for command in app.registered_commands}  # type: ignore[union-attr]
+    app.registered_commands[:] = [named[name] for name in groups]
+    for name, group in groups.items():
+        named[name].rich_help_panel = group
     return app
-
-
-def _name(command: typer.models.CommandInfo) -> str:
-    return str(command.name or getattr(command.callback, "__name__", ""))
 
 
 def _run(program: typer.Typer) -> int:
     warnings.showwarning = _show_warning
     stopping.watch()
     try:
-        program(_job_first(_with_job(sys.argv[1:], program)))
+        root = typer.main.get_command(program)
+        commands: Mapping[str, Any] = getattr(root, "commands", {})
+        arguments, job = _with_job(sys.argv[1:], commands)
+        settings = None if job is None else read_job(Path(job), commands)
+        root(arguments, prog_name="sfumato", default_map=settings)
     except SfumatoError as error:
         _complain(error.with_flags)
         return error.exit_code
@@ -217,62 +197,42 @@ def _run(program: typer.Typer) -> int:
     return 0
 
 
-def _with_job(arguments: list[str], program: typer.Typer) -> list[str]:
-    """The arguments, with the job file that lies in the folder where it is meant.
+def _with_job(arguments: list[str], commands: Mapping[str, Any]) -> tuple[list[str], str | None]:
+    """The arguments without `--job`, which may stand anywhere, and the job file that is meant.
 
-    It is meant by a command on a table or release that names none, or the same as the file.
+    One that lies in the folder is meant by a command on a table or release that names none, or the
+    same as the file. A question alone is for its release.
+
+    >>> _with_job(["publish", "people.csv", "--job", "job.toml"], {})
+    (['publish', 'people.csv'], 'job.toml')
     """
-    if any(argument.split("=")[0] == "--job" for argument in arguments) or not Path(JOB).is_file():
-        return arguments
-    commands: dict[str, Any] = getattr(typer.main.get_command(program), "commands", {})
+    ends = arguments.index("--") if "--" in arguments else len(arguments)
+    for index, argument in enumerate(arguments[:ends]):
+        flag, equals, path = argument.partition("=")
+        if flag == "--job" and (equals or index + 1 < len(arguments)):
+            rest = arguments[:index] + arguments[index + (1 if equals else 2) :]
+            return rest, path if equals else arguments[index + 1]
     name = next((argument for argument in arguments if not argument.startswith("-")), "")
-    if name not in commands or name == "init":
-        return arguments
+    if name not in commands or name == "init" or not Path(JOB).is_file():
+        return arguments, None
     command, rest = commands[name], arguments[arguments.index(name) + 1 :]
     try:
         job = tomllib.loads(Path(JOB).read_text(encoding="utf-8"))
         places = _places(job, job.get(SHARED, {}))
         empty = command.make_context(name, [], resilient_parsing=True)
-        given_flags, *_ = command.make_parser(empty).parse_args(list(rest))
-        if name == "query":
-            return _with_release(arguments, given_flags, places.get("release"))
+        named, *_ = command.make_parser(empty).parse_args(list(rest))
     except Exception:  # whoever reads the file or the arguments says what is wrong
-        return ["--job", JOB, *arguments]
-    asked = [param.name for param in command.params if param.name in places]
-    named = {
-        param: given_flags[param].rstrip("/")
-        for param in asked
-        if isinstance(given_flags.get(param), str)
-    }
-    others = any(places[flag].rstrip("/") != option for flag, option in named.items())
-    return arguments if others or not asked else ["--job", JOB, *arguments]
-
-
-def _with_release(arguments: list[str], given: dict[str, Any], release: str | None) -> list[str]:
-    """A question alone is for the release of the job file.
-
-    >>> _with_release(["query", "SELECT 1"], {"release": "SELECT 1"}, "out")
-    ['query', 'out', 'SELECT 1']
-    """
-    question = given.get("release")
-    if release is None or not isinstance(question, str) or isinstance(given.get("sql"), str):
-        return arguments
-    index = arguments.index(question)
-    return [*arguments[:index], release, *arguments[index:]]
-
-
-def _job_first(arguments: list[str]) -> list[str]:
-    """The job file belongs to the program, wherever on the line it is named.
-
-    >>> _job_first(["publish", "people.csv", "--job", "job.toml"])
-    ['--job', 'job.toml', 'publish', 'people.csv']
-    """
-    ends = arguments.index("--") if "--" in arguments else len(arguments)
-    for index, argument in enumerate(arguments[:ends]):
-        if argument == "--job" or argument.startswith("--job="):
-            after = index + (1 if "=" in argument else 2)
-            return arguments[index:after] + arguments[:index] + arguments[after:]
-    return arguments
+        return arguments, JOB
+    texts = {key: value for key, value in named.items() if isinstance(value, str)}
+    if name == "query":
+        question, release = texts.get("release"), places.get("release")
+        if question is not None and release is not None and "sql" not in texts:
+            index = arguments.index(question)
+            arguments = [*arguments[:index], release, *arguments[index:]]
+        return arguments, None
+    asked = [parameter.name for parameter in command.params if parameter.name in places]
+    same = all(texts.get(key, places[key]).rstrip("/") == places[key].rstrip("/") for key in asked)
+    return arguments, JOB if asked and same else None
 
 
 def _complain(message: str) -> None:

@@ -1,189 +1,190 @@
-"""The flags that several commands share, and what they say together."""
+"""Commands and their flags, declared: a flag is a line, and what commands share is done here.
+
+A command is a function of what its flags say. It gives back what is to be shown, as text or, with
+`--json`, as one JSON object.
+"""
 
 from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from functools import wraps
-from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from sfumato.cli import stopping
+from sfumato.cli.app import app
+from sfumato.cli.show import ProgressLine, show_json
 from sfumato.errors import UsageError
 from sfumato.limits import limited, memory_of_machine, size
 from sfumato.table_options import TABLE_OPTIONS, TableOption
 
 PROMISE, OUTPUT, RESOURCES = "Promise", "Output", "Resources"  # groups of the help
 QUESTION = 120.0  # seconds that a question may take, here and on the page
-
-Origin = Annotated[
-    str,
-    typer.Argument(
-        help="Parquet, CSV, Arrow, Excel, SPSS, SAS or Stata file; a glob takes many. "
-        "Or postgresql://host/db?table=NAME, or s3://bucket/path."
-    ),
-]
-Folder = Annotated[Path, typer.Argument(help="The release folder.")]
-Plot = Annotated[
-    Path | None, typer.Option(help="Draw it with its error bars: .html, .png or .svg.")
-]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
+_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
-def _limit_threads(given: int | None) -> int | None:
-    """Before numpy is loaded: matrices keep to as many threads as everything else."""
-    if given is not None:
-        for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-            os.environ[name] = str(given)
-    return given
+@dataclass(frozen=True)
+class Flag:
+    """A parameter of a command. `default` is ... where it must be given; `flag` is how it is said
+    where that is not `--name`; `argument` says that it stands by itself."""
+
+    name: str
+    kind: Any
+    help: str
+    default: Any = None
+    flag: str = ""
+    panel: str | None = None
+    hidden: bool = False
+    least: float | None = None
+    argument: bool = False
+
+    def parameter(self) -> inspect.Parameter:
+        kind = self.kind if self.default is not None else self.kind | None
+        if self.argument:
+            shown = typer.Argument(self.default, help=self.help)
+        else:
+            said = self.flag or f"--{self.name.replace('_', '-')}"
+            more: dict[str, Any] = {"hidden": self.hidden, "rich_help_panel": self.panel}
+            shown = typer.Option(self.default, said, help=self.help, min=self.least, **more)
+        only = inspect.Parameter.KEYWORD_ONLY
+        return inspect.Parameter(self.name, only, default=shown, annotation=kind)
 
 
-Threads = Annotated[
-    int | None,
-    typer.Option(help="Threads to use; all by default.", callback=_limit_threads, hidden=True),
-]
+TABLE = Flag(
+    "table", str,
+    "Parquet, CSV, Arrow, Excel, SPSS, SAS or Stata file; a glob takes many. "
+    "Or postgresql://host/db?table=NAME, or s3://bucket/path.", ..., argument=True,
+)  # fmt: skip
+RELEASE = Flag("release", Path, "The release folder.", ..., argument=True)
+PLOT = Flag("plot", Path, "Draw it with its error bars: .html, .png or .svg.")
+THREADS = Flag("threads", int, "Threads to use; all by default.", hidden=True)
+CONFIDENCE = Flag("confidence", float, "Of the intervals.", 0.95)
+ESTIMATOR = Flag("estimator", str, "How to estimate; the release's default otherwise.")
+ATTACKS = Flag("attacks", list[str], "An attack; all by default. Repeatable.", flag="--attack")
+TARGETS = Flag("targets", int, "How many people are attacked; 2,000 by default.", least=1)
+QUESTIONS = Flag("questions", int, "How many questions are asked.", 1000, least=1)
+_JSON = Flag("as_json", bool, "One JSON object on standard output.", False, "--json")
+_LIMITS = (
+    Flag("timeout", float, "Seconds after which to stop; 0 for never.", 0.0, hidden=True),
+    Flag("memory_limit", str, "Memory to use; half of the machine's.", hidden=True),
+    Flag("spill_limit", str, "Disk to use; half of what is free.", hidden=True),
+)
 
 
-def limit_flags(
-    timeout: float = 0.0,
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the flags that limit its time, memory, disk and output, and hold it to them.
+@dataclass(frozen=True)
+class Shown:
+    """What a command found: to be printed, or as JSON; the exit code; and what comes after it is
+    shown, which is told whether that was JSON."""
 
-    `timeout` is the usual one in seconds, 0 for none.
+    text: Any
+    document: Any
+    code: int = 0
+    then: Callable[[bool], None] = lambda as_json: None
+
+
+def command(
+    *flags: Flag, roles: bool = False, reads: bool = False, stage: str = "", timeout: float = 0.0
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make a command of a function that takes these flags by name.
+
+    With `roles` it takes what is said of a table as `roles`, ready for `read`: nothing where
+    nothing was said, and only how it is to be read where nothing else was. With `reads` its `table`
+    or `tables` are ready to be read. With a first `stage` it may take long: it is given a callback
+    `progress`, and has flags that limit time, which is `timeout` else, memory and disk.
     """
-    flags = [
-        _named_flag("timeout", float, timeout, "Seconds after which to stop; 0 for never."),
-        _named_flag("memory_limit", str | None, None, "Memory to use; half of the machine's."),
-        _named_flag("spill_limit", str | None, None, "Disk to use; half of what is free."),
-    ]
+    options = [option for option in TABLE_OPTIONS if roles or (reads and option.reads)]
+    limits = [replace(flag, default=timeout) if flag.name == "timeout" else flag
+              for flag in _LIMITS if stage]  # fmt: skip
 
-    def added(command: Callable[..., None]) -> Callable[..., None]:
-        parameters = inspect.signature(command, eval_str=True).parameters
-        listed = [
-            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-            for parameter in parameters.values()
-        ]
+    def declared(function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def run(*, as_json: bool = False, **named: Any) -> None:
+            said = {option: named.pop(option.name) for option in options}
+            held = {flag.name: named.pop(flag.name) for flag in limits}
+            for name in _THREADS if named.get("threads") is not None else ():
+                os.environ[name] = str(named["threads"])  # before numpy is loaded
+            if roles:
+                named["roles"] = _roles(said)
+            elif reads:
+                _find_sources(named, said)
+            if stage:
+                with _limited(**held), ProgressLine(stage) as progress:
+                    found = function(**named, progress=progress)
+            else:
+                found = function(**named)
+            if found is None:
+                return
+            shown = found if isinstance(found, Shown) else Shown(found, found)
+            if as_json:
+                show_json(shown.document)
+            else:
+                print(shown.text)
+            shown.then(as_json)
+            if shown.code:
+                raise typer.Exit(shown.code)
 
-        @wraps(command)
-        def run(**named: Any) -> None:
-            seconds, memory, spill = (named.pop(flag.name) for flag in flags)
-            if seconds < 0:
-                raise UsageError(f"--timeout takes seconds from 0 up. Got {seconds:g} instead.")
-            most = size(memory, "--memory-limit") if memory else memory_of_machine() // 2
-            disk = size(spill, "--spill-limit") if spill else None
-            with stopping.held_to(seconds, most), limited(memory=most, spill=disk):
-                command(**named)
+        first = [flag for flag in flags if flag.argument]
+        others = [flag for flag in flags if not flag.argument]
+        listed = [flag.parameter() for flag in first]
+        listed += [_table_flag(option).parameter() for option in options]
+        listed += [flag.parameter() for flag in (*others, *limits)]
+        if function.__name__ != "serve":
+            listed.append(_JSON.parameter())
+        run.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in listed}
+        return app.command()(run)
 
-        return _signed(run, [*listed, *flags])
-
-    return added
-
-
-def _named_flag(name: str, kind: Any, default: Any, words: str) -> inspect.Parameter:
-    """A flag of every long command, which no help shows."""
-    return inspect.Parameter(
-        name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=typer.Option(
-            default,
-            f"--{name.replace('_', '-')}",
-            help=words,
-            hidden=True,
-        ),
-        annotation=kind,
-    )
-
-
-def _signed(run: Callable[..., None], listed: list[inspect.Parameter]) -> Callable[..., None]:
-    """Show the command line these parameters."""
-    run.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in listed}
-    return run
+    return declared
 
 
-def table_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the flags of every table option, where its parameter `roles` stands.
-
-    It has them there as `read` takes them; nothing where nothing was said of the table, and only
-    how it is to be read where nothing else was.
-    """
-
-    def handed(said: dict[TableOption, Any], named: dict[str, Any]) -> None:
-        said_options = {option for option, value in said.items() if value != option.default}
-        declares = any(not option.reads for option in said_options)
-        roles = {
-            option.name: option.from_flags(value)
-            for option, value in said.items()
-            if declares or option in said_options
-        }
-        command(**named, roles=roles)
-
-    return _with_flags(command, TABLE_OPTIONS, handed)
+def _limited(timeout: float, memory_limit: str | None, spill_limit: str | None) -> ExitStack:
+    """Hold what follows to its limits."""
+    if timeout < 0:
+        raise UsageError(f"--timeout takes seconds from 0 up. Got {timeout:g} instead.")
+    memory = size(memory_limit, "--memory-limit") if memory_limit else memory_of_machine() // 2
+    spill = size(spill_limit, "--spill-limit") if spill_limit else None
+    stack = ExitStack()
+    stack.enter_context(stopping.held_to(timeout, memory))
+    stack.enter_context(limited(memory=memory, spill=spill))
+    return stack
 
 
-def reading_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the flags that say how a raw table is written, where `reading` stands.
-
-    The command gets its `table`, or all of its `tables`, ready to be read.
-    """
-
-    def handed(said: dict[TableOption, Any], named: dict[str, Any]) -> None:
-        given = {option.name: value for option, value in said.items() if value != option.default}
-        if given:
-            from sfumato.table.reading import Reading
-            from sfumato.table.sources import find_source
-
-            reading = Reading.of(**given)
-            if named.get("table") is not None:
-                named["table"] = find_source(named["table"], reading)
-            if "tables" in named:
-                named["tables"] = [find_source(table, reading) for table in named["tables"]]
-        command(**named, reading=given)
-
-    return _with_flags(command, [option for option in TABLE_OPTIONS if option.reads], handed)
-
-
-def _with_flags(
-    command: Callable[..., None],
-    options: Sequence[TableOption],
-    handed: Callable[[dict[TableOption, Any], dict[str, Any]], None],
-) -> Callable[..., None]:
-    parameters = inspect.signature(command, eval_str=True).parameters
-    flags = [_flag(option) for option in options]
-    lists = [
-        flags if parameter.name in ("roles", "reading") else [parameter]
-        for parameter in parameters.values()
-    ]
-    # the command line names all that it gives, so their order is only that of the help
-    listed = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in chain(*lists)]
-
-    @wraps(command)
-    def run(**named: Any) -> None:
-        handed({option: named.pop(option.name) for option in options}, named)
-
-    return _signed(run, listed)
-
-
-def _flag(option: TableOption) -> inspect.Parameter:
-    kinds: dict[str, Any] = {
-        "column": str | None,
-        "text": str | None,
-        "each": list[str] | None,
-        "switch": bool,
+def _roles(said: Mapping[TableOption, Any]) -> dict[str, Any]:
+    given = {option for option, value in said.items() if value != option.default}
+    declares = any(not option.reads for option in given)
+    return {
+        option.name: option.from_flags(value)
+        for option, value in said.items()
+        if declares or option in given
     }
-    return inspect.Parameter(
-        option.name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=typer.Option(
-            option.default,
-            f"--{option.flag_name}",
-            help=option.help,
-            hidden=option.seldom,
-            rich_help_panel=option.panel,
-        ),
-        annotation=kinds.get(option.form, str),
-    )
+
+
+def _find_sources(named: dict[str, Any], said: Mapping[TableOption, Any]) -> None:
+    given = {option.name: value for option, value in said.items() if value != option.default}
+    if not given:
+        return
+    from sfumato.table.reading import Reading
+    from sfumato.table.sources import find_source
+
+    reading = Reading.of(**given)
+    if named.get("table") is not None:
+        named["table"] = find_source(named["table"], reading)
+    if "tables" in named:
+        named["tables"] = [find_source(table, reading) for table in named["tables"]]
+
+
+def _table_flag(option: TableOption) -> Flag:
+    kind = {"each": list[str], "switch": bool}.get(option.form, str)
+    shown = {"hidden": option.seldom, "panel": option.panel}
+    return Flag(option.name, kind, option.help, option.default, f"--{option.flag_name}", **shown)  # type: ignore[arg-type]
+
+
+def names_of(text: str | None) -> list[str] | None:
+    """a,b,c as a list; None where nothing was said."""
+    return [name.strip() for name in text.split(",")] if text and text.strip() else None

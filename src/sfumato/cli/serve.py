@@ -4,48 +4,41 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from sfumato.cli.app import app
-from sfumato.cli.options import QUESTION
+from sfumato.cli import stopping
+from sfumato.cli.options import QUESTION, Flag, command
 from sfumato.errors import UsageError
 from sfumato.limits import memory_of_machine, size
 
 
-@app.command()
-def serve(
-    release: Annotated[
-        Path | None,
-        typer.Argument(help="A release to explore: questions by clicking, answers as charts."),
-    ] = None,
-    data: Annotated[
-        list[Path] | None,
-        typer.Option(help="A folder that the page may choose files from. Repeatable."),
-    ] = None,
-    port: Annotated[int, typer.Option(help="The port; 0 takes a free one.")] = 8734,
-    host: Annotated[str, typer.Option(help="The address; this machine alone by default.")] = (
-        "127.0.0.1"
+@command(
+    Flag(
+        "release", Path, "A release to explore: questions by clicking, answers as charts.",
+        argument=True,
     ),
-    i_understand: Annotated[
-        bool,
-        typer.Option("--i-understand", help="That a --host beyond this machine shows all to it."),
-    ] = False,
-    state: Annotated[
-        Path | None, typer.Option(help="Folder for jobs, releases and uploads; private to you.")
-    ] = None,
-    upload_limit: Annotated[str, typer.Option(help="The largest file to upload.")] = "2GB",
-    memory_limit: Annotated[
-        str | None, typer.Option(help="Memory per job; half of the machine's by default.")
-    ] = None,
-    timeout: Annotated[
-        float, typer.Option(min=1, help="Seconds that a question may take.")
-    ] = QUESTION,
-    jobs: Annotated[int, typer.Option(min=1, help="Jobs that run at once.")] = 2,
-    no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Do not open a browser.")
-    ] = False,
+    Flag("data", list[Path], "A folder that the page may choose files from. Repeatable."),
+    Flag("port", int, "The port; 0 takes a free one.", 8734),
+    Flag("host", str, "The address; this machine alone by default.", "127.0.0.1"),
+    Flag("i_understand", bool, "That a --host beyond this machine shows all to it.", False),
+    Flag("state", Path, "Folder for jobs, releases and uploads; private to you."),
+    Flag("upload_limit", str, "The largest file to upload.", "2GB"),
+    Flag("memory_limit", str, "Memory per job; half of the machine's by default."),
+    Flag("timeout", float, "Seconds that a question may take.", QUESTION, least=1),
+    Flag("jobs", int, "Jobs that run at once.", 2, least=1),
+    Flag("no_browser", bool, "Do not open a browser.", False),
+)  # fmt: skip
+def serve(
+    release: Path | None,
+    data: list[Path] | None,
+    port: int,
+    host: str,
+    i_understand: bool,
+    state: Path | None,
+    upload_limit: str,
+    memory_limit: str | None,
+    timeout: float,
+    jobs: int,
+    no_browser: bool,
 ) -> None:
     """Open the steward's page, or explore a release that somebody gave you.
 
@@ -57,7 +50,6 @@ def serve(
         raise UsageError(
             f"The page needs {' and '.join(missing)}. Install them with: pip install 'sfumato[web]'"
         )
-    from sfumato.cli import stopping
     from sfumato.web.app import Settings
     from sfumato.web.server import check_host, listen
     from sfumato.web.server import serve as run

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
-import time
-from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
@@ -23,21 +20,28 @@ def show_json(result: Any) -> None:
 class ProgressLine:
     """A line on standard error that says how far a run is; silent where nobody watches.
 
-    `stage` is what runs until something else is said. The line is renewed `every` second, so a long
-    step without news still shows that time passes.
+    Called with a stage, what is done of it and of how much. `stage` is what runs until something
+    else is said.
     """
 
-    def __init__(self, stage: str, *, every: float = 1.0) -> None:
-        self._every = every
-        self._shown = sys.stderr.isatty()
+    def __init__(self, stage: str) -> None:
         self._pace = Pace(stage)
-        self._last = 0.0
-        self._written = False
-        self._ended = threading.Event()
+        self._shown: Any = None  # rich's, loaded where somebody watches
 
     def __enter__(self) -> Self:
-        if self._shown:
-            threading.Thread(target=self._tick, daemon=True).start()
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn
+
+            console = Console(file=sys.stderr, force_terminal=True)
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(30),
+                TextColumn("{task.fields[pace]}"),
+            )
+            self._shown = Progress(*columns, console=console, transient=True)
+            self._task = self._shown.add_task(self._pace.stage, total=None, pace=_Words(self._pace))
+            self._shown.start()
         return self
 
     def __exit__(
@@ -46,49 +50,35 @@ class ProgressLine:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._ended.set()
-        if self._written:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+        if self._shown is not None:
+            self._shown.stop()
 
-    @property
-    def callback(self) -> Callable[[str, int, int], None]:
-        return self._update
-
-    def _tick(self) -> None:
-        while not self._ended.wait(self._every):
-            self._write()
-
-    def _update(self, stage: str, done: int, total: int) -> None:
-        now = time.monotonic()
+    def __call__(self, stage: str, done: int, total: int) -> None:
         self._pace.tell(stage, done, total)
-        if self._shown and now - self._last >= 0.1:
-            self._last = now
-            self._write()
-
-    def _write(self) -> None:
-        self._written = True
-        pace = self._pace
-        text = progress_text(pace.stage, pace.done, pace.total, pace.seconds(), pace.left())
-        sys.stderr.write(f"\r\x1b[K{text}")
-        sys.stderr.flush()
+        if self._shown is not None:
+            changed = {"description": stage, "completed": done, "total": total or None}
+            self._shown.update(self._task, **changed)
 
 
-def progress_text(
-    stage: str, done: int, total: int, seconds: float, left: float | None = None
-) -> str:
-    """How far a stage is after so many seconds: its share and the time left, or what is known.
+class _Words:
+    """The time left where the share that is done tells it, else what is known; by the clock.
 
-    >>> progress_text("publishing", 250_000, 1_000_000, 20.0, 60.0)
-    'publishing  25% ███████                        about 60 s left'
-    >>> progress_text("counting", 50_000, 0, 3.2), progress_text("planning local", 0, 0, 12.4)
-    ('counting 50,000 rows, 3 s', 'planning local, 12 s')
+    >>> pace = Pace("counting", 0.0)
+    >>> pace.tell("counting", 50_000, 0, 0.0)
+    >>> str(_Words(pace)).startswith("50,000 rows, ")
+    True
     """
-    if not total:
-        return f"{stage}{f' {done:,} rows' if done else ''}, {seconds:.0f} s"
-    share = min(done / total, 1.0)
-    remaining = f" {seconds:.0f} s" if left is None else f" about {duration(left)} left"
-    return f"{stage} {share:4.0%} {'█' * int(30 * share):<30}{remaining}"
+
+    def __init__(self, pace: Pace) -> None:
+        self._pace = pace
+
+    def __str__(self) -> str:
+        pace, left = self._pace, self._pace.left()
+        if left is not None:
+            share = f"{100 * pace.done / pace.total:.0f} %"
+            return f"{share}, about {duration(left)} left"
+        rows = f"{pace.done:,} rows, " if pace.done and not pace.total else ""
+        return f"{rows}{pace.seconds():.0f} s"
 
 
 def duration(seconds: float) -> str:

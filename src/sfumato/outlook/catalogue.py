@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
 from sfumato.errors import SfumatoError
@@ -19,10 +18,10 @@ def guarantee_list() -> list[dict[str, Any]]:
     >>> [told["name"] for told in guarantee_list()][:2]
     ['l-diversity', 'beta-likeness']
     """
-    return [_told(cls) for cls in GUARANTEES.values()]
+    return [_words(cls) for cls in GUARANTEES.values()]
 
 
-def _told(cls: type[Guarantee]) -> dict[str, Any]:
+def _words(cls: type[Guarantee]) -> dict[str, Any]:
     usual = cls.usual()
     offered = {mechanism.name: type(mechanism) for mechanism in mechanisms_for(usual)}
     others = {mechanism.name: type(mechanism) for mechanism in mechanisms_on_request(usual)}
@@ -46,40 +45,24 @@ def _told(cls: type[Guarantee]) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class Allowed:
-    """Whether a table allows a guarantee: the limit in words, and numbers that can be kept."""
-
-    guarantee: str
-    allowed: bool
-    limit: str
-    example: str | None
-    ends: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "promise": self.guarantee,
-            "allowed": self.allowed,
-            "limit": self.limit,
-            "example": self.example,
-            "ends": {name: list(ends) for name, ends in self.ends.items()},
-        }
-
-
-def allowed_guarantees(profile: Profile) -> list[Allowed]:
+def allowed_guarantees(profile: Profile) -> dict[str, Reach]:
     """For every guarantee, whether these histograms allow it. Counts decide; nothing is planned.
 
     >>> import numpy as np
     >>> counts = Histogram("disease", ("flu", "HIV"), np.array([3, 1]))
-    >>> found = allowed_guarantees(Profile(4, {"disease": counts}))[0]
-    >>> found.guarantee, found.allowed, found.limit[:57]
-    ('l-diversity', False, "'flu' has 75 % of the records: more than half have the sa")
+    >>> reach = allowed_guarantees(Profile(4, {"disease": counts}))["l-diversity"]
+    >>> reach.allowed, reach.limit[:57]
+    (False, "'flu' has 75 % of the records: more than half have the sa")
     """
-    histograms, entries = list(profile.histograms.values()), []
-    for cls in GUARANTEES.values():
-        reach = _checked(reach_of(cls, histograms), histograms)
-        entries.append(Allowed(cls.name, reach.allowed, reach.limit, reach.example, reach.ends))
-    return entries
+    histograms, reaches = list(profile.histograms.values()), {}
+    for name, cls in GUARANTEES.items():
+        reach = reaches[name] = reach_of(cls, histograms)
+        try:  # the example stands only where the promise itself agrees
+            for histogram in histograms if reach.example else ():
+                parse_guarantee(reach.example or "").require_feasible(histogram)
+        except SfumatoError as error:
+            reaches[name] = Reach(False, str(error), getattr(error, "nearest", None))
+    return reaches
 
 
 def reach_of(cls: type[Guarantee], histograms: Sequence[Histogram]) -> Reach:
@@ -117,15 +100,3 @@ def too_many_values(histogram: Histogram) -> str | None:
         f"for {room / 1e9:,.1f}. Give it a coarser form: bins for numbers, or a recode such as "
         "prefix(3) or rare(20)."
     )
-
-
-def _checked(reach: Reach, histograms: Sequence[Histogram]) -> Reach:
-    """The example stands only where the promise itself agrees."""
-    if reach.example is None:
-        return reach
-    try:
-        for histogram in histograms:
-            parse_guarantee(reach.example).require_feasible(histogram)
-    except SfumatoError as error:
-        return Reach(False, str(error), getattr(error, "nearest", None))
-    return reach

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,8 @@ from sfumato.engines.counting import Progress, no_progress, take_profile
 from sfumato.engines.exposure import exposure_of
 from sfumato.engines.person_rows import for_people, one_row_each
 from sfumato.engines.publication import steward_notes
-from sfumato.engines.quasi import QuasiColumn, quasi_column
 from sfumato.engines.ranking import RankedRows, rank_rows
-from sfumato.engines.staging import stage
+from sfumato.engines.staging import stage, staged
 from sfumato.engines.words import Facts
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
@@ -73,8 +72,7 @@ def describe(
         return _release(release)
     table = stage(as_table(origin, roles), progress=progress)
     profile = take_profile(table)
-    quasi = _quasi(table)
-    tables, marks = [_columns(table, profile, *quasi)], _markers(quasi[0], profile)
+    tables, marks = [_columns(table, profile)], _markers(table, profile)
     tables += [_histogram(histogram) for histogram in profile.histograms.values()]
     if table.person is not None:
         tables.append(_rows_per_person(rank_rows(table, Draws.system())))
@@ -119,24 +117,13 @@ def release_at(origin: Any) -> Release | None:
     return None
 
 
-def _quasi(table: Table) -> tuple[list[QuasiColumn], dict[str, int]]:
-    """What the quasi columns show, and how often they show nothing."""
-    columns = [quasi_column(table, name) for name in table.quasi]
-    missing = dict.fromkeys(table.quasi, 0)
-    for batch in table.batches((*table.quasi, *table.sensitive)):
-        for column in columns:
-            column.add(batch.column(column.name))
-            missing[column.name] += batch.column(column.name).null_count
-    return columns, missing
-
-
-def _markers(quasi: Sequence[QuasiColumn], profile: Profile) -> list[str]:
+def _markers(table: Table, profile: Profile) -> list[str]:
     """Values that may stand for what is not known."""
-    shown = {column.name: column.observed() for column in quasi}
-    values = {name: seen.values for name, seen in shown.items() if isinstance(seen, Values)}
-    values |= {name: histogram.values for name, histogram in profile.histograms.items()}
+    domains = staged(table).domains
+    values = {name: domains[name].to_pylist() for name in table.quasi if name in domains}
+    values |= {name: list(histogram.values) for name, histogram in profile.histograms.items()}
     markers = {
-        name: [v for v in value if isinstance(v, str) and v.strip().casefold() in MARKERS]
+        name: [v for v in sorted(map(str, value)) if v.strip().casefold() in MARKERS]
         for name, value in values.items()
     }
     return [
@@ -147,23 +134,25 @@ def _markers(quasi: Sequence[QuasiColumn], profile: Profile) -> list[str]:
     ]
 
 
-def _columns(
-    table: Table, profile: Profile, quasi: Sequence[QuasiColumn], missing: Mapping[str, int]
-) -> ResultTable:
+def _columns(table: Table, profile: Profile) -> ResultTable:
     rows: list[tuple[str, str, str, str, str, int]] = []
-    for column in quasi:
-        kind = str(column.type)
-        domain = _domain(column.observed())
-        rows.append((column.name, "quasi", kind, column.kind, domain, missing[column.name]))
+    here = staged(table)
+    for name in table.quasi:
+        column = here.columns[name]
+        ask = f"SELECT min({column}), max({column}), count(*) - count({column}) FROM people"
+        (batch,) = here.people.sql(ask, column)
+        low, high, missing = (cell.as_py() for (cell,) in batch.columns)
+        listed = here.domains.get(name)
+        domain = f"{low} … {high}" if listed is None else f"{len(listed):,} values"
+        rows.append((name, "quasi", str(table.type_of(name)), table.kinds[name], domain, missing))
     for name, histogram in profile.histograms.items():
-        kind = str(table.type_of(name))
         absent = int(histogram.counts[-1]) if histogram.values[-1] is None else 0
         domain = f"{len(histogram.values):,} values"
-        rows.append((name, "sensitive", kind, table.kinds[name], domain, absent))
+        kind = table.kinds[name]
+        rows.append((name, "sensitive", str(table.type_of(name)), kind, domain, absent))
     title = f"{table.label}, {profile.rows:,} rows"
-    return ResultTable(
-        "Columns", title, ("column", "role", "type", "kind", "domain", "missing"), rows
-    )
+    heads = ("column", "role", "type", "kind", "domain", "missing")
+    return ResultTable("Columns", title, heads, rows)
 
 
 def _rows_per_person(ranked: RankedRows, note: str = "") -> ResultTable:
@@ -198,7 +187,7 @@ def _histogram(histogram: Histogram) -> ResultTable:
 
 def _allowed(profile: Profile) -> ResultTable:
     """What every guarantee could promise here."""
-    rows = [(one.guarantee, one.example, one.limit) for one in allowed_guarantees(profile)]
+    rows = [(name, one.example, one.limit) for name, one in allowed_guarantees(profile).items()]
     title, heads = "what each guarantee can promise", ("guarantee", "for example", "limit")
     note = "'sfumato advise' finds the strongest that keeps counts as accurate as you need them."
     return ResultTable("Possible", f"{title} about this table", heads, rows, note=note)
@@ -225,8 +214,10 @@ def _release(release: Release) -> Description:
         ResultTable("Exposure", "what it shows of people, told from it alone", ("",), exposed),
     ]
     if estimators := estimators_of(release):
-        ways, heads = "ways to ask it, with --estimator NAME", ("estimator", "answers", "use it")
-        tables.append(ResultTable("Estimators", ways, heads, estimators))
+        ways = "ways to ask it, with --estimator NAME"
+        tables.append(
+            ResultTable("Estimators", ways, ("estimator", "answers", "use it"), estimators)
+        )
     against = "Does not protect against: " + "; ".join(manifest.does_not_protect) + "."
     return Description(manifest.rows, tables, [*manifest.statement, *manifest.caveats, against])
 

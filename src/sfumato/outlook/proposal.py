@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from sfumato.columns import Value, value_to_json
 from sfumato.draws import Draws
 from sfumato.engines.counting import Progress, no_progress, take_profile
@@ -24,10 +22,10 @@ from sfumato.guarantees.meaning import meaning_for_a_person
 from sfumato.outlook.suggestions import SurveyedColumn
 from sfumato.outlook.survey import Survey, survey
 from sfumato.profile import Histogram
+from sfumato.results import Result
 from sfumato.table import read
 from sfumato.table.csv_preview import preview_csv
 from sfumato.table.reading import MARKERS, Reading
-from sfumato.table.sources import find_source
 
 DOMINANT = 0.4  # of the people: a value that so many have is pointed out
 RARE = 20  # people: rarer values are put together
@@ -41,8 +39,20 @@ _NO_CSV = {".parquet", ".arrow", ".feather", ".ipc", ".xlsx", ".xls", ".ods", ".
 _NO_CSV |= {".sas7bdat", ".dta", ".por", ".gz", ".zst"}
 
 
-@dataclass(frozen=True)
-class Proposal:
+_REASONS = {  # why an option is proposed
+    "quasi": "Others may know these of a person; they are published.",
+    "sensitive": "What nobody may learn about one person.",
+    "person": "It names people and is not published. Of each person one row is published, drawn at "
+    "random.",
+    "key": "It names people and is not published.",
+    "categorical": "Codes: what is between two of them means nothing.",
+    "recode": "Coarser forms: fewer people are alone with what is published.",
+    "missing": "A missing sensitive value is a value of its own, and is protected.",
+}
+
+
+@dataclass(frozen=True, repr=False)
+class Proposal(Result):
     """What `sfumato.toml` is to say: options of the table, the promise, and why.
 
     `decisions` are what only the steward can decide; `meanings` say what the promise means for one
@@ -52,25 +62,13 @@ class Proposal:
     file: str
     rows: int
     table: Mapping[str, Any]
-    reasons: Mapping[str, str]  # by option: why it is proposed
     columns: Mapping[str, str]  # by column that is left out: why
     meanings: tuple[str, ...] = ()
     decisions: tuple[str, ...] = ()
     guarantee: str = DEFAULT_PROMISE
     out: str = "release"
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "file": self.file,
-            "rows": self.rows,
-            "table": dict(self.table),
-            "publish": {"guarantee": self.guarantee, "out": self.out},
-            "left_out": dict(self.columns),
-            "meanings": list(self.meanings),
-            "decisions": list(self.decisions),
-        }
-
-    def to_toml(self) -> str:
+    def __str__(self) -> str:
         """The text of `sfumato.toml`."""
         lines = [
             f"# A proposal for {self.file}, {self.rows:,} rows. Read it and change what is wrong;",
@@ -80,8 +78,8 @@ class Proposal:
             f"file = {_toml(self.file)}",
         ]
         for option, value in self.table.items():
-            if option in self.reasons:
-                lines.append(f"# {self.reasons[option]}")
+            if option in _REASONS:
+                lines.append(f"# {_REASONS[option]}")
             lines.append(f"{option} = {_toml(value)}")
         if self.columns:
             lines += ["drop-rest = true", "# Left out; name a column above to publish it:"]
@@ -120,49 +118,29 @@ def propose(file: str | Path, *, progress: Progress = no_progress) -> Proposal:
 
 
 def _proposal(name: str, options: dict[str, Any], seen: Survey, progress: Progress) -> Proposal:
-    roles = {column.name: column.role for column in seen.columns}
-    by_role = {
-        role: [name for name, column_role in roles.items() if column_role == role]
-        for role in ("quasi", "sensitive", "person", "key")
-    }
+    columns = {column.name: column for column in seen.columns}
+    by_role: dict[str, list[str]] = {"quasi": [], "sensitive": [], "person": [], "key": []}
+    for column in seen.columns:
+        by_role.get(column.role, []).append(column.name)
     by_role["quasi"] = _first_of_each(seen, by_role["quasi"])
     if not by_role["sensitive"]:
         raise DataError(
             f"{name} has no column that looks sensitive. Say which one is: "
             f"sfumato describe {name} shows them, and --sensitive names it."
         )
-    reasons: dict[str, str] = {}
-    table = dict(options)
-    if by_role["quasi"]:
-        table["quasi"] = by_role["quasi"]
-        reasons["quasi"] = "Others may know these of a person; they are published."
-    table["sensitive"] = by_role["sensitive"]
-    reasons["sensitive"] = "What nobody may learn about one person."
-    for role in ("person", "key"):
-        if by_role[role]:
-            table[role] = by_role[role][0]
-            reasons[role] = "It names people and is not published." + (
-                " Of each person one row is published, drawn at random." if role == "person" else ""
-            )
-    columns = {column.name: column for column in seen.columns}
     published = [*by_role["quasi"], *by_role["sensitive"]]
-    source = find_source(name, _reading(options))
-    codes = [column for column in published if _coded(columns[column])]
-    if codes:
-        table["categorical"] = codes
-        reasons["categorical"] = "Codes: what is between two of them means nothing."
-    recodes = {
-        column: recode
-        for column in published
-        if (recode := _recode(columns[column], roles[column], source))
+    recodes = {column: _recode(columns[column]) for column in published}
+    said = {
+        "quasi": by_role["quasi"],
+        "sensitive": by_role["sensitive"],
+        "person": "".join(by_role["person"][:1]),
+        "key": "".join(by_role["key"][:1]),
+        "categorical": [column for column in published if _coded(columns[column])],
+        "recode": {column: recode for column, recode in recodes.items() if recode},
+        "missing": "value" if any(columns[c].nulls for c in by_role["sensitive"]) else "",
     }
-    if recodes:
-        table["recode"] = recodes
-        reasons["recode"] = "Coarser forms: fewer people are alone with what is published."
-    if any(columns[column].nulls for column in by_role["sensitive"]):
-        table["missing"] = "value"
-        reasons["missing"] = "A missing sensitive value is a value of its own, and is protected."
-    named = {*published, *by_role["person"][:1], *by_role["key"][:1]}
+    table = {**options, **{option: value for option, value in said.items() if value}}
+    named = {*published, said["person"], said["key"]}
     left_out = {
         column.name: column.suggestion.why
         if column.role == "drop"
@@ -171,7 +149,7 @@ def _proposal(name: str, options: dict[str, Any], seen: Survey, progress: Progre
         if column.name not in named
     }
     meanings, decisions = _meanings(name, table, left_out, progress)
-    return Proposal(name, seen.rows, table, reasons, left_out, tuple(meanings), tuple(decisions))
+    return Proposal(name, seen.rows, table, left_out, tuple(meanings), tuple(decisions))
 
 
 def _reading_options(name: str) -> dict[str, Any]:
@@ -225,15 +203,16 @@ def _coded(column: SurveyedColumn) -> bool:
     return whole and column.suggestion.meaning in _CODED and column.distinct <= _MOST_CODES
 
 
-def _recode(column: SurveyedColumn, role: str, source: Any) -> str:
+def _recode(column: SurveyedColumn) -> str:
     """A coarser form of a column that has many values, '' for none."""
     kind, many = str(column.type), column.distinct > _FEW_NUMBERS and not _coded(column)
     if kind.startswith(("date", "timestamp")):
-        return "month()" if role == "quasi" else "year()"
+        return "month()" if column.role == "quasi" else "year()"
     if kind.startswith(("int", "uint", "float", "double", "decimal", "halffloat")):
-        if not many:
-            return ""
-        return _AGES if column.suggestion.meaning == "age" else _quantile_bins(column, source)
+        if not many or column.suggestion.meaning == "age":
+            return _AGES if many else ""
+        edges = sorted({float(f"{edge:.2g}") for edge in column.quintiles})
+        return f"bins(-inf, {', '.join(f'{edge:g}' for edge in edges)}, inf)"
     if not kind.endswith("string"):
         return ""
     rarest = min((count for _, count in column.bars.bars), default=0)
@@ -243,15 +222,6 @@ def _recode(column: SurveyedColumn, role: str, source: Any) -> str:
     if column.suggestion.meaning == "place" and column.distinct > _MANY_TEXTS:
         return f"prefix(2) then rare({RARE})"
     return f"rare({RARE})" if has_rare else ""
-
-
-def _quantile_bins(column: SurveyedColumn, source: Any) -> str:
-    """Five bins with about as many of the first rows in each, their edges rounded."""
-    batch = next(iter(source.batches([column.name], 1 << 17)))
-    values = np.asarray(batch.column(0).drop_null().cast("double"), np.float64)
-    values = values[np.isfinite(values)]
-    edges = sorted({float(f"{edge:.2g}") for edge in np.quantile(values, [0.2, 0.4, 0.6, 0.8])})
-    return f"bins(-inf, {', '.join(f'{edge:g}' for edge in edges)}, inf)"
 
 
 def _meanings(

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -29,8 +29,7 @@ _AMOUNT = r"num|number|count"  # a number of diagnoses is no diagnosis
 _UNNAMED = r"column\d+"  # a name that a file without names was given
 
 
-@dataclass(frozen=True)
-class Meaning:
+class Meaning(NamedTuple):
     """What a column is about, seen by a word of its name or by the form of its values."""
 
     name: str
@@ -39,75 +38,51 @@ class Meaning:
     values: str = ""
 
 
-# sensitive meanings in the order in which they are suggested, then what others may know
-MEANINGS = (
-    Meaning(
-        "diagnosis",
-        "sensitive",
-        r"diag|diagnosis|diagnoses|disease|illness|ill|icd|condition",
-        r"[a-z]\d{2}(\.\w{1,4})?|\d{3}\.\d{1,2}",
-    ),
-    Meaning("readmission", "sensitive", r"readmitted|readmission|readmit"),
-    Meaning("specialty", "sensitive", r"specialty|speciality"),
-    Meaning(
-        "occupation",
-        "sensitive",
-        r"occupation|job|profession",
-        r".*(specialty|exec|clerical|adm support|machine|tech|sales|craft|operators|farming"
-        r"|handlers|cleaners|service|serv|production|transport|household|teacher|nurse).*",
-    ),
-    Meaning(
-        "income",
-        "sensitive",
-        r"salary|income|wage|debt|cost",
-        r"[<>=+-]+ ?\$?\d[\d.,]*k?\.?|\$?\d[\d.,]*k?\+\.?",
-    ),
-    Meaning("outcome", "sensitive", r"outcome|disposition|class|died|death|mortality"),
-    Meaning("result", "sensitive", r"result|test"),
-    Meaning("treatment", "sensitive", r"drug|medication|treatment|dose", r"no|steady|up|down"),
-    Meaning("age", "quasi", r"age"),
-    Meaning("sex", "quasi", r"sex|gender", r"f|m|w|female|male|woman|man"),
-    Meaning(
-        "race",
-        "quasi",
-        r"race|ethnicity|ethnic|hispanic",
-        r"white|black|caucasian|african.*|asian.*|hispanic.*|amer-?indian.*",
-    ),
-    Meaning(
-        "marital_status",
-        "quasi",
-        r"marital|married",
-        r".*\b(married|divorced|widowed|separated).*|single|never-married",
-    ),
-    Meaning(
-        "education",
-        "quasi",
-        r"education|school|degree",
-        r".*(grade|high school|college|bachelor|master|doctor|degree|children|hs-grad|assoc-).*"
-        r"|\d+(st|nd|rd|th)(-\d+th)?|prof-school|preschool",
-    ),
-    Meaning(
-        "workclass", "quasi", r"workclass", r"private|self-emp.*|.*-gov|without-pay|never-worked"
-    ),
-    Meaning(
-        "relationship",
-        "quasi",
-        r"relationship|household",
-        r"husband|wife|own-child|not-in-family|unmarried|other-relative",
-    ),
-    Meaning(
-        "country", "quasi", r"country|nationality|native", r"united.states|mexico|germany|cuba"
-    ),
-    Meaning(
-        "place", "quasi", r"zip|zipcode|postcode|plz|region|city|town|state|county|ward|hospital"
-    ),
-    Meaning(
-        "visible",
-        "quasi",
-        r"birth|born|birthdate|dob|religion|height|weight|admission|admitted|discharge|arrival"
-        r"|department|date|year|month",
-    ),
-)
+# in the order in which they are suggested
+_SENSITIVE = {
+    "diagnosis": "diag|diagnosis|diagnoses|disease|illness|ill|icd|condition",
+    "readmission": "readmitted|readmission|readmit",
+    "specialty": "specialty|speciality",
+    "occupation": "occupation|job|profession",
+    "income": "salary|income|wage|debt|cost",
+    "outcome": "outcome|disposition|class|died|death|mortality",
+    "result": "result|test",
+    "treatment": "drug|medication|treatment|dose",
+}
+_QUASI = {  # what others may know
+    "age": "age",
+    "sex": "sex|gender",
+    "race": "race|ethnicity|ethnic|hispanic",
+    "marital_status": "marital|married",
+    "education": "education|school|degree",
+    "workclass": "workclass",
+    "relationship": "relationship|household",
+    "country": "country|nationality|native",
+    "place": "zip|zipcode|postcode|plz|region|city|town|state|county|ward|hospital",
+    "visible": "birth|born|birthdate|dob|religion|height|weight|admission|admitted|discharge"
+    "|arrival|department|date|year|month",
+}
+_FORMS = {  # of most values
+    "diagnosis": r"[a-z]\d{2}(\.\w{1,4})?|\d{3}\.\d{1,2}",
+    "occupation": r".*(specialty|exec|clerical|adm support|machine|tech|sales|craft|operators"
+    r"|farming|handlers|cleaners|service|serv|production|transport|household"
+    r"|teacher|nurse).*",
+    "income": r"[<>=+-]+ ?\$?\d[\d.,]*k?\.?|\$?\d[\d.,]*k?\+\.?",
+    "treatment": r"no|steady|up|down",
+    "sex": r"f|m|w|female|male|woman|man",
+    "race": r"white|black|caucasian|african.*|asian.*|hispanic.*|amer-?indian.*",
+    "marital_status": r".*\b(married|divorced|widowed|separated).*|single|never-married",
+    "education": r".*(grade|high school|college|bachelor|master|doctor|degree|children|hs-grad"
+    r"|assoc-).*|\d+(st|nd|rd|th)(-\d+th)?|prof-school|preschool",
+    "workclass": r"private|self-emp.*|.*-gov|without-pay|never-worked",
+    "relationship": r"husband|wife|own-child|not-in-family|unmarried|other-relative",
+    "country": r"united.states|mexico|germany|cuba",
+}
+MEANINGS = [
+    Meaning(name, role, words, _FORMS.get(name, ""))
+    for role, named in (("sensitive", _SENSITIVE), ("quasi", _QUASI))
+    for name, words in named.items()
+]
 
 
 @dataclass(frozen=True)
@@ -130,8 +105,8 @@ class Bars:
 
 @dataclass(frozen=True)
 class SurveyedColumn:
-    """What a first look counts of a column: `low` and `high` are of numbers, days and instants,
-    `markers` texts that may stand for what is not known."""
+    """What a first look counts of a column: `low`, `high` and `quintiles` are of numbers, days and
+    instants, `markers` texts that may stand for what is not known."""
 
     name: str
     type: pa.DataType
@@ -140,6 +115,7 @@ class SurveyedColumn:
     distinct: int
     low: float | None = None
     high: float | None = None
+    quintiles: tuple[float, ...] = ()
     bars: Bars = Bars("values", (), 0)
     markers: tuple[str, ...] = ()
     suggestion: Suggestion = Suggestion("drop", "")

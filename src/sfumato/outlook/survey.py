@@ -206,12 +206,16 @@ def _look(
     kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     number = _number(name, kind)
     marked = f"list(DISTINCT trim({name})) FILTER (lower(trim({name})) IN ({_MARKED}))"
-    markers = marked if pa.types.is_string(kind) else "NULL"
-    query = f"SELECT count({name}), count(DISTINCT {name}), min({number}), max({number}), {markers}"
-    present, distinct, low, high, texts = connection.execute(f"{query} FROM people").fetchall()[0]
+    texts = marked if pa.types.is_string(kind) else "NULL"
+    fifths = "NULL" if number == "NULL" else f"quantile_cont({number}, [0.2, 0.4, 0.6, 0.8])"
+    query = (
+        f"SELECT count({name}), count(DISTINCT {name}), min({number}), max({number}), {texts}, "
+        f"{fifths} FROM people"
+    )
+    present, distinct, low, high, texts, fifths = connection.execute(query).fetchall()[0]
     distinct = distinct if _plain(kind) else 0
     column = SurveyedColumn(
-        field.name, field.type, rows, present, distinct, low, high,
+        field.name, field.type, rows, present, distinct, low, high, tuple(fifths or ()),
         Bars("values", (), present), tuple(sorted(texts or ())),
     )  # fmt: skip
     if not distinct or distinct > _IDENTIFYING * present:

@@ -12,10 +12,10 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sfumato.errors import DataError
 from sfumato.guarantees import DEFAULT_PROMISE
 from sfumato.version import __version__
 from sfumato.web.answers import Refusal, answer
+from sfumato.web.asked import Foreseen, Promise, Question, checked
 from sfumato.web.bodies import read_object
 from sfumato.web.commands import commands
 from sfumato.web.jobs import Jobs
@@ -126,45 +126,27 @@ async def show_profile(request: Request) -> Response:
 async def show_commands(request: Request) -> Response:
     """What the page does, and what it does not, as commands to copy."""
     kept = services_of(request).kept("profiles", request.path_params["id"])
-    promise = promise_of(dict(request.query_params))
-    return answer(commands(kept["declared"], promise["guarantee"] or "", promise["mechanism"]))
-
-
-def promise_of(given: dict[str, Any]) -> dict[str, str | None]:
-    """The promise and the mechanism that a request names."""
-    guarantee, mechanism = given.get("guarantee"), given.get("mechanism") or None
-    if not isinstance(guarantee, str) or not isinstance(mechanism, str | None):
-        raise Refusal(400, "Name a guarantee, for example l-diversity(3).")
-    if len(guarantee) > 100_000 or len(mechanism or "") > 1000:
-        raise Refusal(400, "That promise is too long.")
-    return {"guarantee": guarantee, "mechanism": mechanism}
+    promise: Promise = checked(dict(request.query_params), Promise)
+    return answer(commands(kept["declared"], promise.guarantee, promise.mechanism or None))
 
 
 async def predict(request: Request) -> Response:
     services = services_of(request)
-    body = await read_object(request)
-    services.kept("profiles", body.get("profile"))
-    file = services.state.file("profiles", str(body["profile"]))
-    exact = body.get("exact") is True
-    task = {"file": str(file), **promise_of(body), "exact": exact}
+    asked: Foreseen = await read_object(request, Foreseen)
+    services.kept("profiles", asked.profile)
+    file = services.state.file("profiles", asked.profile)
+    task = {"file": str(file), **asked.words(), "exact": asked.exact}
     # exact plans take seconds: they must not make the next quick answer wait
-    keep = "plan" if exact else "predict"
+    keep = "plan" if asked.exact else "predict"
     return answer(await unless_gone(request, services.ask("predict", task, keep)))
 
 
 async def show_beside(request: Request) -> Response:
     """Some rows as they are, and as they would be published."""
     services = services_of(request)
-    given = await read_object(request)
-    kept = services.kept("profiles", given.get("profile"))
-    task = {"table": kept["declared"], **promise_of(given)}
+    asked: Foreseen = await read_object(request, Foreseen)
+    task = {"table": services.kept("profiles", asked.profile)["declared"], **asked.words()}
     return answer(await unless_gone(request, services.read("beside", task)))
-
-
-def is_share(given: object) -> bool:
-    """Compared before it becomes a float: a whole number can be too large for one."""
-    number = isinstance(given, (int, float)) and not isinstance(given, bool)
-    return number and 0 < given < 1  # type: ignore[operator]
 
 
 def _explored(services: Services) -> Path:
@@ -182,38 +164,10 @@ async def show_release(request: Request) -> Response:
 
 async def query(request: Request) -> Response:
     services = services_of(request)
-    body = await read_object(request)
-    sql, confidence = body.get("sql"), body.get("confidence", 0.95)
-    if body.get("release") is True:
-        release = _explored(services)
-    else:
-        job = services.jobs.get(body.get("job"))
-        if job.kind != "publish" or job.state != "done":
-            raise DataError("Only a finished release can be asked.")
-        release = services.jobs.folder(job) / "release"
-    if not isinstance(sql, str) or len(sql) > 100_000:
-        raise Refusal(400, "Ask with SQL, for example SELECT COUNT(*) FROM release.")
-    if not is_share(confidence):
-        raise Refusal(400, "The confidence is a number between 0 and 1.")
-    task = {"release": str(release), "sql": sql, "confidence": float(confidence)}
-    task |= _ways_of_asking(body)
-    found = await unless_gone(request, services.ask("query", task, "query"))
+    asked: Question = await read_object(request, Question)
+    release = _explored(services) if asked.release else services.jobs.release(asked.job)
+    task = {name: getattr(asked, name) for name in ("sql", "confidence", "estimator")}
+    given = {"release": str(release), **task}
+    found = await unless_gone(request, services.ask("query", given, "query"))
     # an answer carries its question: whoever asked twice knows which one this answers
-    asked = {name: value for name, value in task.items() if name != "release"}
-    return answer({**found, "asked": {**asked, "number": _number_of(body)}})
-
-
-def _ways_of_asking(given: dict[str, Any]) -> dict[str, Any]:
-    """The estimator, as `sfumato query` takes it."""
-    estimator = given.get("estimator") or None
-    if not isinstance(estimator, str | None) or len(estimator or "") > 100:
-        raise Refusal(400, "An estimator is a name, for example shrunk.")
-    return {"estimator": estimator}
-
-
-def _number_of(given: dict[str, Any]) -> int | None:
-    """The number that the page gave its question."""
-    number = given.get("number")
-    if number is not None and not (isinstance(number, int) and 0 <= number < 1 << 53):
-        raise Refusal(400, "A question's number is a whole number.")
-    return number
+    return answer({**found, "asked": {**task, "number": asked.number}})

@@ -101,38 +101,25 @@ def build(
             Route("/api/jobs/{id}/report", jobs_api.show_report, methods=["GET"]),
             Route("/api/jobs/{id}/evidence", jobs_api.show_evidence, methods=["GET"]),
         ],
-        exception_handlers={
-            Refusal: _refusal,
-            TaskFailed: _failed,
-            SfumatoError: _mistake,
-            HTTPException: _not_found,
-            Exception: _surprise,
-        },
+        exception_handlers=dict.fromkeys(
+            (Refusal, TaskFailed, SfumatoError, HTTPException, Exception), _told
+        ),
         lifespan=life,
     )
     return Guard(inside, sessions, hosts)
 
 
-async def _refusal(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Refusal)
-    return problem(error.status, str(error))
-
-
-async def _failed(request: Request, error: Exception) -> Response:
-    assert isinstance(error, TaskFailed)
-    details = {key: value for key, value in error.told.items() if key != "error"}
-    return problem(400, str(error), **details)
-
-
-async def _mistake(request: Request, error: Exception) -> Response:
-    assert isinstance(error, SfumatoError)
-    return problem(404 if isinstance(error, NoSuchJob) else 400, in_page_words(error.with_flags))
-
-
-async def _not_found(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return problem(error.status_code, "There is nothing at this address, or not for this method.")
-
-
-async def _surprise(request: Request, error: Exception) -> Response:
+async def _told(request: Request, error: Exception) -> Response:
+    """An error in a sentence, whoever raised it."""
+    if isinstance(error, Refusal):
+        return problem(error.status, str(error))
+    if isinstance(error, TaskFailed):
+        details = {key: value for key, value in error.told.items() if key != "error"}
+        return problem(400, str(error), **details)
+    if isinstance(error, SfumatoError):
+        status = 404 if isinstance(error, NoSuchJob) else 400
+        return problem(status, in_page_words(error.with_flags))
+    if isinstance(error, HTTPException):
+        sentence = "There is nothing at this address, or not for this method."
+        return problem(error.status_code, sentence)
     return problem(500, unexpected(error))

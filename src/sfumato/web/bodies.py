@@ -11,14 +11,15 @@ from typing import Any
 from starlette.requests import ClientDisconnect, Request
 
 from sfumato.web.answers import Refusal
+from sfumato.web.asked import checked
 
 MOST_JSON = 1 << 20  # bytes of a question
 PATIENCE = 30.0  # seconds that a client may take for its next piece
 _KEEP_FREE = 1 << 30  # bytes of disk that uploads leave to others
 
 
-async def read_object(request: Request) -> dict[str, Any]:
-    """The JSON object that a request carries."""
+async def read_object(request: Request, shape: Any = dict[str, Any]) -> Any:
+    """The JSON object that a request carries, in its shape."""
     body = bytearray()
     async for piece in _pieces(request, MOST_JSON):
         body += piece
@@ -28,7 +29,7 @@ async def read_object(request: Request) -> dict[str, Any]:
         raise Refusal(400, "The request is not JSON.") from None
     if not isinstance(content, dict):
         raise Refusal(400, "The request must be a JSON object.")
-    return content
+    return checked(content, shape)
 
 
 async def save_body(request: Request, path: Path, limit: int) -> int:

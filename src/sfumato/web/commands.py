@@ -25,70 +25,62 @@ def commands(
     "sfumato publish 'my people.csv' --quasi age --sensitive ill --missing drop \
 --guarantee 'l-diversity(3)' --out release"
     """
-    file, flags = str(table["label"]), table_flags(table)
-    reads = table_flags(table, reads=True)
-    promise = ["--guarantee", guarantee]
-    kept = [*promise, *(["--mechanism", mechanism] if mechanism else [])]
-    publish, out = ["publish", file, *flags, *kept], ["--out", "release"]
     quasi = [name for name, role in table["roles"].items() if role == "quasi"]
-    role_flags = _given(table, ("quasi", "sensitive"))
-    shown = [
-        ("The same release by the command line", [*publish, *out]),
-        ("Advice on every promise", ["advise", file, *flags, "--target-error", "0.1"]),
-        (
-            "The table as it stands: how many people share their quasi-identifiers, and what "
-            "they have",
-            ["check", file, *role_flags, *reads],
-        ),
-        (
-            "Your own hierarchy for a quasi-identifier that is merged, leaf to root",
-            [*publish, "--hierarchy", f"{(quasi or ['city'])[0]}=levels.csv", *out],
-        ),
-        (
-            "Values that nobody has in every bucket, against people who know others of it",
-            ["publish", file, *flags, *promise, "--mechanism", "optimal(fakes=2)", *out],
-        ),
-        (
-            "The same people again, each drawn alike: a key file, and the release before",
-            [*publish, "--key-file", "steward.key", "--previous", "release", "--out", "next"],
-        ),
-        (
-            "Several sensitive columns, the promise kept for what they tell together",
-            [*publish, "--joint", *out],
-        ),
-        (
-            "Several releases of the same people: a private ledger, which refuses one too many",
-            [*publish, "--ledger", "people.ledger", *out],
-        ),
-        (
-            "A receipt, with which an audit repeats the publication and compares",
-            [*publish, "--receipt", "release.receipt", *out],
-        ),
-        (
-            "One table in several files",
-            ["publish", "part-*.parquet", *flags, *kept, *out],
-        ),
-        ("A table in PostgreSQL", ["publish", DATABASE, *flags, *kept, *out]),
-        (
-            "A gate: attacks on so many people, which fail above a limit",
-            ["attack", file, "release", *reads, "--targets", "2000", "--require", "advantage<=0.1"],
-        ),
-        (
-            "A report with a receipt, or with chosen attacks and questions",
-            [
-                "report",
-                "release",
-                "--table",
-                file,
-                *reads,
-                "--attack",
-                "linkage",
-                "--questions",
-                "500",
-            ],
-        ),
+    words = {
+        "FILE": [str(table["label"])],
+        "FLAGS": table_flags(table),
+        "READS": table_flags(table, reads=True),
+        "ROLES": _given(table, ("quasi", "sensitive")),
+        "PROMISE": ["--guarantee", guarantee],
+        "BY": ["--mechanism", mechanism] if mechanism else [],
+        "LEVELS": [f"{(quasi or ['city'])[0]}=levels.csv"],
+        "DATABASE": [DATABASE],
+    }
+    return [
+        {
+            "what": what,
+            "command": shlex.join(
+                ["sfumato", *(part for word in line.split() for part in words.get(word, [word]))]
+            ),
+        }
+        for what, line in _COMMANDS.items()
     ]
-    return [{"what": what, "command": shlex.join(["sfumato", *words])} for what, words in shown]
+
+
+_PUBLISH = "publish FILE FLAGS PROMISE BY"
+_COMMANDS = {
+    "The same release by the command line": f"{_PUBLISH} --out release",
+    "Advice on every promise": "advise FILE FLAGS --target-error 0.1",
+    "The table as it stands: how many people share their quasi-identifiers, and what they have": (
+        "check FILE ROLES READS"
+    ),
+    "Your own hierarchy for a quasi-identifier that is merged, leaf to root": (
+        f"{_PUBLISH} --hierarchy LEVELS --out release"
+    ),
+    "Values that nobody has in every bucket, against people who know others of it": (
+        "publish FILE FLAGS PROMISE --mechanism optimal(fakes=2) --out release"
+    ),
+    "The same people again, each drawn alike: a key file, and the release before": (
+        f"{_PUBLISH} --key-file steward.key --previous release --out next"
+    ),
+    "Several sensitive columns, the promise kept for what they tell together": (
+        f"{_PUBLISH} --joint --out release"
+    ),
+    "Several releases of the same people: a private ledger, which refuses one too many": (
+        f"{_PUBLISH} --ledger people.ledger --out release"
+    ),
+    "A receipt, with which an audit repeats the publication and compares": (
+        f"{_PUBLISH} --receipt release.receipt --out release"
+    ),
+    "One table in several files": "publish part-*.parquet FLAGS PROMISE BY --out release",
+    "A table in PostgreSQL": "publish DATABASE FLAGS PROMISE BY --out release",
+    "A gate: attacks on so many people, which fail above a limit": (
+        "attack FILE release READS --targets 2000 --require advantage<=0.1"
+    ),
+    "A report with a receipt, or with chosen attacks and questions": (
+        "report release --table FILE READS --attack linkage --questions 500"
+    ),
+}
 
 
 def table_flags(table: Mapping[str, Any], *, reads: bool = False) -> list[str]:

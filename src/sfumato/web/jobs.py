@@ -156,8 +156,19 @@ class Jobs:
             raise NoSuchJob("There is no such job. It may have been removed.")
         return job
 
+    def finished(self, identifier: object, *kinds: str) -> Job:
+        """A job of one of these kinds that has its result."""
+        job = self.get(identifier)
+        if job.kind not in kinds or job.state != "done":
+            raise DataError("That job has not finished with a result of this kind.")
+        return job
+
     def folder(self, job: Job) -> Path:
         return self._state.folder("jobs", job.id)
+
+    def release(self, identifier: object) -> Path:
+        """What a job published."""
+        return self.folder(self.finished(identifier, "publish")) / "release"
 
     def new(self, kind: str, name: str, asked: dict[str, Any], given: dict[str, Any]) -> Job:
         """Start a job. `given` may name the job's folder as {folder}."""

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from sfumato.table_options import ROLES, TABLE_OPTIONS
 from sfumato.web.answers import Refusal, answer
 from sfumato.web.api import Services, services_of, shown_name, unless_gone
+from sfumato.web.asked import Counts, options_of
 from sfumato.web.bodies import read_object, save_body
 from sfumato.web.jobs import COUNTS, Job
 from sfumato.web.places import check_name, stamp
@@ -137,56 +138,28 @@ async def keep_draft(request: Request) -> Response:
     return answer({})
 
 
-def count_columns(services: Services, given: dict[str, Any]) -> Job:
+def count_columns(services: Services, asked: Counts, given: dict[str, Any]) -> Job:
     """What planning needs of a table whose columns have roles: its profile."""
-    table = services.kept("tables", given.get("table"))
-    roles = given.get("roles")
-    if not isinstance(roles, dict) or not all(role in ROLES for role in roles.values()):
+    table = services.kept("tables", asked.table)
+    if not set(asked.roles.values()) <= set(ROLES):
         raise Refusal(400, f"Give every column a role: {', '.join(ROLES)}.")
-    identifier = new_identifier()
-    out = services.state.file("profiles", identifier)
-    declared = {
-        "path": table["path"],
-        "label": table["label"],
-        "stamp": table["stamp"],
-        "roles": roles,
-        "options": table["options"] | _options(given),
-    }
+    options = table["options"] | options_of(given)
+    declared = {key: table[key] for key in ("path", "label", "stamp")}
+    declared |= {"roles": asked.roles, "options": options}
     seen = {"table": table["shown"]["table"], "rows": table["shown"]["rows"]}
     return services.jobs.new(
         COUNTS,
         f"Counts of {table['label']}",
         {"table": seen["table"], "table_label": table["label"]},
-        {"table": declared, "out": str(out), "seen": seen},
+        {
+            "table": declared,
+            "out": str(services.state.file("profiles", new_identifier())),
+            "seen": seen,
+        },
     )
 
 
 def _reads(given: dict[str, Any]) -> dict[str, Any]:
     """Those of the options that say how a file is written."""
-    return _options(
-        {option.name: given.get(option.name) for option in TABLE_OPTIONS if option.reads}
-    )
-
-
-def _options(given: dict[str, Any]) -> dict[str, Any]:
-    """What the command line's flags would say, as texts; the roles of columns are given apart."""
-    options: dict[str, Any] = {}
-    for option in TABLE_OPTIONS:
-        if option.name in ROLES or option.names_files or given.get(option.name) in (None, ""):
-            continue
-        said = given[option.name]
-        if option.form == "switch":
-            if not isinstance(said, bool):
-                raise Refusal(400, f"{option.name!r} must be true or false.")
-            options[option.name] = said
-            continue
-        if option.form == "columns":
-            if not isinstance(said, list) or not all(isinstance(item, str) for item in said):
-                raise Refusal(400, f"{option.name!r} must be a list of columns.")
-        elif option.form == "each":
-            if not isinstance(said, dict) or not all(isinstance(v, str) for v in said.values()):
-                raise Refusal(400, f"{option.name!r} must give a text for each column.")
-        elif not isinstance(said, str):
-            raise Refusal(400, f"{option.name!r} must be a text.")
-        options[option.name] = said
-    return options
+    reads = {option.name for option in TABLE_OPTIONS if option.reads}
+    return {name: value for name, value in options_of(given).items() if name in reads}

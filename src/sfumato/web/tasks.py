@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +17,9 @@ import pyarrow.parquet as pq
 import sqlglot
 from sqlglot.expressions import Count, Select
 
-from sfumato.columns import Value, value_to_json
 from sfumato.draws import KEY_BYTES, Draws, fresh_key
 from sfumato.engines.choosing import TableCounts, with_counts
-from sfumato.engines.counting import Progress, take_profile
+from sfumato.engines.counting import Progress, no_progress
 from sfumato.engines.person_rows import one_row_each
 from sfumato.engines.publishing import LEFT_OUT, publish
 from sfumato.errors import DataError, InfeasibleGuarantee
@@ -32,13 +29,11 @@ from sfumato.mechanisms import given_mechanism
 from sfumato.outlook.catalogue import allowed_guarantees, guarantee_list, too_many_values
 from sfumato.outlook.preview import looked_at, preview
 from sfumato.outlook.survey import survey
-from sfumato.pace import part_of
-from sfumato.profile import BinnedCounts, Cells, Histogram, Holdings, Profile
+from sfumato.profile import Histogram, Profile
 from sfumato.queries import OpenedRelease, open_release
 from sfumato.queries.estimators import estimators_of
 from sfumato.release import Release
 from sfumato.results import as_json
-from sfumato.table import Table
 from sfumato.table.reading import Reading
 from sfumato.web.answers import in_page_words
 from sfumato.web.declared import declared, named, no_files, source_of
@@ -47,8 +42,6 @@ from sfumato.web.state import read_json, write_json
 
 MOST_BARS = 200  # values of a sensitive histogram that the page is given
 MOST_ROWS = 1000  # rows of an answer that the page is given
-MOST_KEPT = 8  # profiles that a worker remembers
-_SHOWN_VALUES = 12
 SHOWN_ROWS = 10
 
 
@@ -84,61 +77,38 @@ def first_lines(*, path: str, label: str, options: dict[str, Any], progress: Pro
 
 
 def profile(*, table: dict[str, Any], out: str, seen: dict[str, Any], progress: Progress) -> Any:
-    """Count what planning needs and keep it at `out`; `seen` is what the first look saw."""
+    """Count what planning needs; kept at `out` is what the page shows, and which rows were counted.
+
+    `seen` is what the first look saw.
+    """
+    kept = {"declared": table, "key": fresh_key(KEY_BYTES).hex()}
     with named(table["path"], table["label"]):
-        source_table = declared(table)
-        # people with several rows: one of each is drawn, these are counted, then all rows
-        passes = 1 if source_table.person is None else 3
-        by_pass = [_one_of(passes, number, seen["rows"], progress) for number in range(passes)]
-        by_pass[0]("counting", 0, 0)
-        key = fresh_key(KEY_BYTES)  # kept beside the counts: later counts are of the same rows
-        chosen = one_row_each(source_table, Draws(key))
-        counted = take_profile(chosen, progress=by_pass[passes // 2])
-        rows = counted.rows
-        if source_table.person is not None:
-            by_pass[2]("counting all rows", 0, 0)
-            rows = take_profile(source_table, progress=by_pass[2]).rows
+        counted = _rows(kept, progress).profile()
         progress("seeing what can be promised", 0, 0)
-        allowed = [guarantee.to_json() for guarantee in allowed_guarantees(counted)]
+        reaches = allowed_guarantees(counted).items()
+    (person, *_) = [name for name, role in table["roles"].items() if role == "person"] or [None]
     shown = {
         "table": seen["table"],
         "label": table["label"],
         "roles": table["roles"],
-        "sensitive": list(source_table.sensitive),
+        "sensitive": list(counted.histograms),
         "rows": counted.rows,
-        "table_rows": rows,
-        "person": source_table.person,
+        "table_rows": seen["rows"],
+        "person": person,
         "values": {name: len(h.values) for name, h in counted.histograms.items()},
-        "allowed": allowed,
+        "allowed": [{"promise": name, **vars(reach)} for name, reach in reaches],
         "histogram": [_bars(h) for h in counted.histograms.values()],
     }
-    kept = [
-        {
-            "column": histogram.column,
-            "values": [value_to_json(value) for value in histogram.values],
-            "counts": histogram.counts.tolist(),
-        }
-        for histogram in counted.histograms.values()
-    ]
-    write_json(
-        Path(out),
-        as_json(
-            {
-                "shown": shown,
-                "declared": table,
-                "rows": counted.rows,
-                "histograms": kept,
-                "key": key.hex(),
-            }
-        ),
-    )
+    write_json(Path(out), as_json({**kept, "shown": shown}))
     return {"profile": Path(out).stem}
 
 
-def _one_of(passes: int, number: int, rows: int, progress: Progress) -> Progress:
-    """Progress of one of several passes over so many rows, as a share of them all."""
-    part = part_of(progress, number * rows, rows, passes * rows)
-    return lambda stage, done, total: part(stage, done, rows)
+def _rows(kept: dict[str, Any], progress: Progress = no_progress) -> TableCounts:
+    """The rows that are counted, and counted again when a promise asks for groups of people: of
+    people with several rows always the same."""
+    progress("counting", 0, 0)
+    draws = Draws(bytes.fromhex(kept["key"]))
+    return TableCounts(one_row_each(declared(kept["declared"]), draws), progress=progress)
 
 
 def _bars(histogram: Histogram) -> dict[str, Any]:
@@ -153,7 +123,7 @@ def _bars(histogram: Histogram) -> dict[str, Any]:
     }
 
 
-_profiles: dict[str, Profile] = {}  # of this worker, by file
+_counted: dict[str, tuple[TableCounts, Profile]] = {}  # of this worker, by file
 _releases: dict[str, OpenedRelease] = {}
 
 
@@ -167,17 +137,16 @@ def predict(
 ) -> Any:
     """What a promise would mean: from the counts that were kept, never from the table."""
     no_files(guarantee, mechanism)
-    promise, named = parse_guarantee(guarantee), given_mechanism(mechanism)
-    counted = _kept_profile(file)
+    promise, asked = parse_guarantee(guarantee), given_mechanism(mechanism)
+    counts, counted = _counts(file)
     for histogram in counted.histograms.values():  # said before anything is promised
         if (crowd := too_many_values(histogram)) is not None:
             return {"feasible": False, "reason": crowd, "witness": None, "nearest": None}
     # groups of people are counted when a promise asks for them first
-    counted = _profiles[file] = with_counts(
-        counted, looked_at(promise, named, exact=exact), _KeptCounts(file)
-    )
+    counted = with_counts(counted, looked_at(promise, asked, exact=exact), counts)
+    _counted[file] = counts, counted
     try:
-        return as_json(preview(counted, promise, named, exact=exact).to_json())
+        return as_json(preview(counted, promise, asked, exact=exact))
     except InfeasibleGuarantee as error:
         return {
             "feasible": False,
@@ -185,6 +154,18 @@ def predict(
             "witness": error.witness,
             "nearest": error.nearest,
         }
+
+
+def _counts(file: str) -> tuple[TableCounts, Profile]:
+    if file not in _counted:
+        kept = read_json(Path(file))
+        if kept is None:
+            raise DataError("These counts are no longer there. Choose the table again.")
+        with named(kept["declared"]["path"], kept["declared"]["label"]):
+            counts = _rows(kept)
+            _counted.clear()  # one table per worker
+            _counted[file] = counts, counts.profile()
+    return _counted[file]
 
 
 def cards(
@@ -202,54 +183,7 @@ def cards(
         promises = find_cards(
             declared(table), error=error, protected=guarded, anybody=anybody, progress=progress
         )
-    return as_json({"cards": [card.to_json() for card in promises]})
-
-
-def _kept_profile(file: str) -> Profile:
-    if file not in _profiles:
-        kept = read_json(Path(file))
-        if kept is None:
-            raise DataError("These counts are no longer there. Choose the table again.")
-        histograms = {
-            entry["column"]: Histogram(
-                entry["column"], tuple(entry["values"]), np.array(entry["counts"], np.int64)
-            )
-            for entry in kept["histograms"]
-        }
-        while len(_profiles) >= MOST_KEPT:
-            del _profiles[next(iter(_profiles))]
-        _profiles[file] = Profile(kept["rows"], histograms)
-    return _profiles[file]
-
-
-@dataclass(frozen=True)
-class _KeptCounts:
-    """By the table's own values: those of the kept profile are what JSON made of them."""
-
-    file: str
-
-    def _table(self) -> Table:
-        """The same rows that were counted."""
-        kept = read_json(Path(self.file))
-        return one_row_each(declared(kept["declared"]), Draws(bytes.fromhex(kept["key"])))
-
-    @cached_property
-    def _counts(self) -> TableCounts:
-        return TableCounts(self._table())
-
-    @cached_property
-    def _own(self) -> Profile:
-        return self._counts.profile()
-
-    def cells(self, column: str, values: tuple[Value, ...]) -> Cells:
-        return self._counts.cells(column, self._own.histograms[column].values)
-
-    def holdings(self, profile: Profile) -> Holdings:
-        return self._counts.holdings(self._own)
-
-    def binned(self, holdings: Holdings) -> BinnedCounts:
-        (first, *others) = self._own.histograms.values()
-        return self._counts.binned(holdings if others else Holdings.one(first))
+    return as_json({"cards": promises})
 
 
 def make_release(
@@ -272,35 +206,13 @@ def make_release(
             left_out=LEFT_OUT if left_out is None else left_out,
             progress=progress,
         )
-    manifest = publication.manifest
-    return as_json(
-        {
-            "kind": manifest.kind,
-            "guarantee": manifest.guarantee,
-            "mechanism": manifest.mechanism,
-            "rows": manifest.rows,
-            "suppressed": manifest.suppressed,
-            "seconds": round(publication.seconds, 2),
-            "bytes": sum(entry.bytes for entry in manifest.files.values()),
-            "statement": list(manifest.statement),
-            "does_not_protect": list(manifest.does_not_protect),
-            "caveats": list(manifest.caveats),
-            "notes": [
-                in_page_words(t)
-                for t in (*publication.notes, *publication.exposure.lines(promised=False))
-            ],
-            "estimators": _estimators(Release(out, verify=False)),
-            "columns": [
-                {
-                    "name": column.name,
-                    "role": column.role,
-                    "type": column.type,
-                    "values": _some_values(column.to_json().get("domain")),
-                }
-                for column in manifest.columns
-            ],
-        }
-    )
+    lines = (*publication.notes, *publication.exposure.lines(promised=False))
+    return {
+        **_about(Release(out, verify=False)),
+        "seconds": round(publication.seconds, 2),
+        "bytes": sum(entry.bytes for entry in publication.manifest.files.values()),
+        "notes": [in_page_words(line) for line in lines],
+    }
 
 
 def beside(
@@ -335,42 +247,31 @@ def _spaced(batches: Iterable[pa.RecordBatch]) -> dict[str, Any]:
     return {"columns": rows.schema.names, "rows": [list(row) for row in zip(*columns, strict=True)]}
 
 
-def _some_values(domain: dict[str, Any] | None, most: int = _SHOWN_VALUES) -> list[str]:
-    return [label(value) for value in (domain or {}).get("values", [])[:most]]
-
-
-def _estimators(release: Release) -> list[dict[str, str]]:
-    names = ("name", "does", "when")
-    return [dict(zip(names, texts, strict=True)) for texts in estimators_of(release)]
+def _about(release: Release) -> Any:
+    """What a release says of itself, for who builds questions to it."""
+    manifest, names = release.manifest, ("name", "does", "when")
+    columns = [
+        {
+            "name": column.name,
+            "role": column.role,
+            "type": column.type,
+            "text": "string" in column.type,
+            "values": list(map(label, (column.to_json().get("domain") or {}).get("values", [])))[
+                :MOST_BARS
+            ],
+        }
+        for column in manifest.columns
+    ]
+    facts = ("kind", "guarantee", "mechanism", "rows", "suppressed", "statement", "caveats")
+    said = {name: getattr(manifest, name) for name in (*facts, "does_not_protect")}
+    ways = [dict(zip(names, texts, strict=True)) for texts in estimators_of(release)]
+    return as_json({**said, "estimators": ways, "columns": columns})
 
 
 def explore(*, release: str, progress: Progress) -> Any:
-    """What a release says of itself, validated as anybody's: for who builds questions to it."""
+    """What a release says of itself, validated as anybody's."""
     with named(release, "the release"):
-        opened = Release(release)
-        manifest, estimators = opened.manifest, _estimators(opened)
-    return as_json(
-        {
-            "name": Path(release).name,
-            "guarantee": manifest.guarantee,
-            "mechanism": manifest.mechanism,
-            "rows": manifest.rows,
-            "statement": list(manifest.statement),
-            "caveats": list(manifest.caveats),
-            "does_not_protect": list(manifest.does_not_protect),
-            "estimators": estimators,
-            "columns": [
-                {
-                    "name": column.name,
-                    "role": column.role,
-                    "type": column.type,
-                    "text": "string" in column.type,
-                    "values": _some_values(column.to_json().get("domain"), MOST_BARS),
-                }
-                for column in manifest.columns
-            ],
-        }
-    )
+        return {"name": Path(release).name, **_about(Release(release))}
 
 
 def query(

@@ -18,9 +18,9 @@ class Workers:
     def __init__(self, state: StateFolder, memory: int) -> None:
         self._state, self._memory = state, memory
         self._spare: asyncio.Task[Worker] | None = None
-        self._kept: dict[str, list[Worker]] = {}
+        self._kept: dict[str, Worker] = {}
         self._out: set[Worker] = set()
-        self._stopping: set[asyncio.Task[None]] = set()
+        self._taking = asyncio.Lock()
         self._closed = False
         self._age = 0  # workers that stay are of one age
 
@@ -35,29 +35,21 @@ class Workers:
 
     async def fresh(self) -> Worker:
         """A worker that has done nothing yet. Whoever takes it stops it."""
-        self.warm_up()
-        spare, self._spare = self._spare, None
-        assert spare is not None
-        try:
-            worker = await asyncio.shield(spare)
-        except asyncio.CancelledError:
-            if self._spare is None:
-                self._spare = spare  # whoever comes next takes it
-            else:
-                spare.add_done_callback(self._discard)
-            raise
+        async with self._taking:
+            self.warm_up()
+            assert self._spare is not None
+            try:
+                worker = await asyncio.shield(self._spare)  # who gives up leaves it to the next
+            except Exception:
+                self._spare = None
+                raise
+            self._spare = None
         if not worker.alive:
             await worker.stop()
             worker = await self._started()
         self._out.add(worker)
         self.warm_up()
         return worker
-
-    def _discard(self, spare: asyncio.Task[Worker]) -> None:
-        if not spare.cancelled() and spare.exception() is None:
-            stopping = asyncio.create_task(spare.result().stop())
-            self._stopping.add(stopping)
-            stopping.add_done_callback(self._stopping.discard)
 
     async def run(
         self,
@@ -69,13 +61,10 @@ class Workers:
         report: Progress | None = None,
     ) -> Any:
         """One task with a time limit; `keep` names a worker that stays for the next such task."""
-        waiting = self._kept.setdefault(keep, []) if keep else []
-        worker = None
-        while waiting and worker is None:
-            worker = waiting.pop()
-            if not worker.alive:
-                await self.stop(worker)
-                worker = None
+        worker = self._kept.pop(keep, None) if keep else None
+        if worker is not None and not worker.alive:
+            await self.stop(worker)
+            worker = None
         worker = worker or await self.fresh()
         done, age = False, self._age
         try:
@@ -94,17 +83,17 @@ class Workers:
                 }
             ) from None
         finally:
-            if keep and done and age == self._age and not self._closed and len(waiting) < 1:
-                waiting.append(worker)
+            stays = done and age == self._age and not self._closed
+            if keep and stays and keep not in self._kept:
+                self._kept[keep] = worker
             else:
                 await asyncio.shield(self.stop(worker))
 
     async def renew(self) -> None:
         """End the workers that stay, with all that they remember; those at work end after it."""
         self._age += 1
-        waiting = [worker for kept in self._kept.values() for worker in kept]
-        self._kept.clear()
-        await asyncio.gather(*(self.stop(worker) for worker in waiting))
+        waiting, self._kept = self._kept, {}
+        await asyncio.gather(*(self.stop(worker) for worker in waiting.values()))
 
     async def stop(self, worker: Worker) -> None:
         """Kill a worker that was handed out."""

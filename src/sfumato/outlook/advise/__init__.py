@@ -8,9 +8,9 @@ page and in `describe`, show the same.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, overload
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from sfumato.draws import Draws
 from sfumato.engines.choosing import possible_mechanisms
@@ -18,29 +18,15 @@ from sfumato.engines.counting import Progress, no_progress
 from sfumato.engines.person_rows import one_row_each
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
-from sfumato.mechanisms import (
-    Mechanism,
-    given_mechanism,
-    mechanisms_for,
-    mechanisms_on_request,
-)
-from sfumato.outlook.advise.advice import Advice, Cost, Option, Priced, Spared
-from sfumato.outlook.advise.families import average_ceiling, families, stated_ceilings
+from sfumato.mechanisms import Mechanism, given_mechanism, mechanisms_for, mechanisms_on_request
+from sfumato.outlook.advise.advice import Advice, Option, Spared
+from sfumato.outlook.advise.families import Family, average_ceiling, families, stated_ceilings
 from sfumato.outlook.advise.pricing import CANNOT, Pricing
-from sfumato.outlook.advise.search import solve, spared
 from sfumato.table import as_table
 
 NEAR = 1.02  # times the smallest average ceiling: as good as equal
-
-
-@overload
-def advise(table: Any, *, guarantee: None = None, **settings: Any) -> Advice: ...
-
-
-@overload
-def advise(
-    table: Any, *, guarantee: Guarantee | str | Mapping[str, str], **settings: Any
-) -> Cost: ...
+_RARE = 0.01  # of the people: values that are proposed to be put together
+_PARTS = 4  # places where the most accurate promise is looked for
 
 
 def advise(
@@ -54,7 +40,7 @@ def advise(
     among: Sequence[str] | None = None,
     progress: Progress = no_progress,
     **roles: Any,
-) -> Advice | Cost:
+) -> Advice:
     """Which guarantee fits a table, and what it costs; nothing is published.
 
     `table` comes from `read`, or is anything that `read` takes, with its roles. Found is the
@@ -62,113 +48,191 @@ def advise(
     off by at most `target_error`, for every sensitive column; columns have promises of their own
     where that is stronger. `ceilings` say, by sensitive value, its largest
     posterior; `among` names the guarantees to choose from, all by default. Of the promises that
-    reach the target the one with the smallest average ceiling is recommended. With several
-    sensitive columns the advice says which of them costs most, and what leaving it out would
-    bring.
+    reach the target, and leave the fewest people without one, that with the smallest average
+    ceiling is recommended. With several sensitive columns the advice says which of them costs most,
+    and what leaving it out would bring.
 
     With a `guarantee` it is the other way round: the expected error of counts, by their size, under
-    that promise, one line per mechanism that keeps it, or for the given `mechanism`, and why the
-    others cannot. Raises `InfeasibleGuarantee` where nothing keeps it, as `publish` would.
+    that promise by every mechanism that keeps it, or by the given `mechanism`, and why the others
+    cannot. Raises `InfeasibleGuarantee` where nothing keeps it, as `publish` would.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M"] * 300, "ill": ["a", "b", "c"] * 200})
     >>> known = dict(quasi="sex", sensitive="ill", min_count=50)
-    >>> found = advise(people, target_error=0.3, among=["l-diversity"], **known)
-    >>> str(found.recommended.guarantee)
+    >>> advice = advise(people, target_error=0.3, among=["l-diversity"], **known)
+    >>> str(advice.recommended.guarantee)
     'l-diversity(2)'
     >>> cost = advise(people, guarantee="l-diversity(2)", mechanism="optimal", **known)
-    >>> [str(line.mechanism) for line in cost.lines]
+    >>> [str(option.mechanism) for option in cost.options]
     ['optimal']
     """
     declared = one_row_each(as_table(table, roles), Draws.system())
     if min_count < 1:
         raise UsageError(f"The smallest count must be at least 1. Got {min_count} instead.")
-    if guarantee is not None:
-        if ceilings or among:
-            raise UsageError("Give ceilings or among to choose a guarantee, or name one, not both.")
-        promise = parse_guarantee(guarantee).for_columns(declared.sensitive)
-        named = given_mechanism(mechanism)
-        possible_mechanisms(promise, named)  # refuses what does not keep it
-        return _cost(Pricing.of(declared, min_count, progress), promise, named)
-    if mechanism is not None:
+    if guarantee is not None and (ceilings or among):
+        raise UsageError("Give ceilings or among to choose a guarantee, or name one, not both.")
+    if guarantee is None and mechanism is not None:
         raise UsageError("A mechanism is for a guarantee that is named, too.")
     if not 0 < target_error < 1:
         raise UsageError(
             "The target error must lie between 0 and 1, both excluded: 0.1 is 10 %. "
             f"Got {target_error:g} instead."
         )
-    steps = _Steps(progress)
-    pricing = Pricing.of(declared, min_count, steps)
+    named = given_mechanism(mechanism)
+    promise = None if guarantee is None else parse_guarantee(guarantee)
+    if promise is not None:
+        promise = promise.for_columns(declared.sensitive)
+        possible_mechanisms(promise, named)  # refuses what does not keep it
+    pricing = Pricing.of(declared, min_count, progress)
+    if not pricing.columns:
+        raise UsageError(
+            f"No sensitive value has {min_count:,} people or more. Choose a smaller --min-count."
+        )
+    if promise is not None:
+        return _cost(pricing, promise, named)
     stated = stated_ceilings(pricing.histograms, ceilings or {})
     listed = families(pricing.histograms, stated, cells=bool(declared.quasi), among=among)
-    steps.total, options = len(listed), list[Option]()
-    for steps.done, family in enumerate(listed):
-        options.append(solve(pricing, family, target_error))
-    recommended = _strongest(options)
-    return Advice(
-        target_error=target_error,
-        min_count=min_count,
-        ceilings={value: limit for own in stated.values() for value, limit in own.items()},
-        options=tuple(options),
-        recommended=recommended,
-        spared=tuple(spared(pricing, recommended, listed)),
-    )
+    limits = {value: limit for own in stated.values() for value, limit in own.items()}
+    return strongest(pricing, listed, target_error, limits)
 
 
-@dataclass
-class _Steps:
-    """Tells how many families are done, whatever a prediction says by itself."""
+def strongest(
+    pricing: Pricing, listed: Sequence[Family], target: float, limits: Mapping[Any, Any]
+) -> Advice:
+    """The strongest promise of every family within the target, and which of them to take.
 
-    progress: Progress
-    done: int = 0
-    total: int = 0
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        self.progress(stage, self.done, self.total)
-
-
-def _strongest(options: list[Option]) -> Option | None:
-    """Smallest average ceiling; among equals the one that holds against more adversaries.
-
-    Families are listed so that promises against stronger adversaries come first.
+    Families are listed so that promises against stronger adversaries come first: of equals the
+    first is taken.
     """
+    options, say = list[Option](), pricing.progress
+    for done, family in enumerate(listed):
+        # how many families are done, whatever a prediction says by itself
+        pricing.progress = lambda stage, *_, done=done: say(stage, done, len(listed))
+        options.append(_solve(pricing, family, target))
     able = [option for option in options if option.reached]
-    if not able:
-        return None
-    least = min(option.ceiling for option in able)
-    return next(option for option in able if option.ceiling <= NEAR * least)
+    least = min((max(option.without.values()) for option in able), default=0.0)
+    able = [option for option in able if max(option.without.values()) <= least]
+    ceiling = min((option.ceiling for option in able), default=1.0)
+    chosen = next((option for option in able if option.ceiling <= NEAR * ceiling), None)
+    costs = tuple(_spared(pricing, chosen, listed))
+    pricing.progress = say
+    return Advice(target, (pricing.count,), limits, tuple(options), chosen, costs)
 
 
-def _cost(pricing: Pricing, guarantee: Guarantee, named: Mechanism | None) -> Cost:
-    """The expected error under a promise, by mechanism and size of count."""
+def _solve(pricing: Pricing, family: Family, target: float) -> Option:
+    """The strongest promise of a family whose errors are within the target, else the most accurate.
+
+    The ladders of several columns are walked down together; then each column goes up its own
+    again, as far as the errors of all stay within the target.
+    """
+    if family.refused:
+        return Option(family.name, str(family.against), refused=family.refused)
+
+    def error(places: Mapping[str, int]) -> float:
+        promise, least = family.promise(places), math.inf
+        for mechanism in reversed(family.mechanisms):  # the form that costs least comes last
+            least = min(least, pricing.best(promise, [mechanism])[0])
+            if least <= target:
+                break
+        return least
+
+    step = first_within(lambda step: error(family.rung(step)), family.length, target)
+    places = family.rung(step)
+    if family.by_column and error(places) <= target:
+        for column in sorted(places, key=lambda name: len(family.ladders[name])):
+            places[column] = first_within(
+                lambda place, column=column: error({**places, column: place}),  # type: ignore[misc]
+                places[column] + 1,
+                target,
+            )
+    promise = family.promise(places)
+    worst, mechanism = pricing.best(promise, family.mechanisms)
+    if worst == math.inf:
+        names = " or ".join(dict.fromkeys(mechanism.name for mechanism in family.mechanisms))
+        refused = f"cannot be kept here by {names}"
+        return Option(family.name, str(family.against), refused=refused)
+    errors = {column: [told] for column, told in pricing.errors(promise, mechanism).items()}
+    option = _option(pricing, promise, mechanism, errors, family.name)
+    return replace(option, places=family.rung(step), reached=worst <= target)
+
+
+def _option(
+    pricing: Pricing,
+    promise: Guarantee,
+    mechanism: Mechanism,
+    errors: Mapping[str, Sequence[float]],
+    family: str,
+) -> Option:
+    ceilings = {h.column: average_ceiling(promise, h) for h in pricing.histograms}
+    without = {
+        h.column: int(h.counts[promise.left_out(h)].sum()) / max(h.rows, 1)
+        for h in pricing.histograms
+    }
+    against = str(mechanism.promised(promise).against())
+    return Option(family, against, promise, mechanism, errors, ceilings, without, reached=True)
+
+
+def _cost(pricing: Pricing, guarantee: Guarantee, named: Mechanism | None) -> Advice:
+    """The expected error under a promise, by mechanism and size of count, the best one first."""
     for histogram in pricing.histograms:
         guarantee.require_feasible(histogram)
     sizes = tuple(sorted({size for size in (10, 100) if size < pricing.count} | {pricing.count}))
-    asked = (
-        [named]
-        if named is not None
-        else mechanisms_for(guarantee) + mechanisms_on_request(guarantee)
-    )
-    lines, refused = list[Priced](), list[tuple[Mechanism, str]]()
-    for done, mechanism in enumerate(asked):
+    asked = mechanisms_for(guarantee) + mechanisms_on_request(guarantee)
+    options, refused = list[Option](), list[Option]()
+    for done, mechanism in enumerate(asked if named is None else [named]):
         pricing.progress(f"predicting {mechanism}", done, len(asked))
         try:
-            by_column = pricing.by_size(guarantee, mechanism, sizes)
+            errors = pricing.by_size(guarantee, mechanism, sizes)
         except CANNOT as error:  # others may
             if named is not None:
                 raise
-            refused.append((mechanism, str(error)))
+            refused.append(Option(str(guarantee), "", None, mechanism, refused=str(error)))
             continue
-        lines += [Priced(mechanism, column, tuple(e)) for column, e in by_column.items()]
-    worst = {str(line.mechanism): -math.inf for line in lines}
-    for line in lines:
-        last = line.errors[-1]
-        worst[str(line.mechanism)] = max(
-            worst[str(line.mechanism)], math.inf if math.isnan(last) else last
-        )
-    lines.sort(key=lambda line: worst[str(line.mechanism)])
-    ceilings = {h.column: average_ceiling(guarantee, h) for h in pricing.histograms}
-    return Cost(guarantee, ceilings, sizes, tuple(lines), tuple(refused))
+        options.append(_option(pricing, guarantee, mechanism, errors, str(guarantee)))
+    options.sort(key=lambda option: math.inf if math.isnan(option.error) else option.error)
+    return Advice(None, sizes, {}, (*options, *refused), options[0] if options else None)
 
 
-__all__ = ["Advice", "Cost", "Option", "Priced", "Spared", "advise"]
+def _spared(pricing: Pricing, option: Option | None, listed: Sequence[Family]) -> Iterator[Spared]:
+    """What leaving out each of several columns, or putting its rare values together, would bring
+    to the others, where all of them are promised alike: before columns went up their own ladders.
+    """
+    if option is None or option.mechanism is None or len(option.errors) < 2:
+        return
+    family, by = next(one for one in listed if one.name == option.family), [option.mechanism]
+    errors = pricing.errors(family.promise(option.places), option.mechanism)
+    for column in errors:
+        others = {name: place for name, place in option.places.items() if name != column}
+        worst = max(error for name, error in errors.items() if name != column)
+        without, _ = pricing.simpler(column).best(family.promise(others), by)
+        histogram = pricing.profile.histograms[column]
+        least = max(2, round(_RARE * histogram.rows))
+        rare, merged = int((histogram.counts < least).sum()), math.nan
+        if rare > 1:
+            merged, _ = pricing.simpler(column, least).best(family.promise(option.places), by)
+        yield Spared(column, worst, without, rare, least, merged)
+
+
+def first_within(error: Callable[[int], float], length: int, target: float) -> int:
+    """The first place whose error is within the target, else that of the smallest error seen.
+
+    Later places have smaller errors, but for what integers do to buckets, and where a weak promise
+    leaves values that cannot be told apart: then the most accurate of some places is the end of the
+    search.
+
+    >>> first_within([9, 7, 4, 2, 1].__getitem__, 5, 4.5), first_within([3, 2].__getitem__, 2, 1)
+    (2, 1)
+    """
+    high = length - 1
+    if error(high) > target:
+        high = min({high * part // _PARTS for part in range(_PARTS + 1)}, key=error)
+        if error(high) > target:
+            return high
+    low = -1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if error(middle) <= target else (middle, high)
+    return high
+
+
+__all__ = ["Advice", "Option", "Spared", "advise", "first_within", "strongest"]

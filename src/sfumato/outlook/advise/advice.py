@@ -13,32 +13,41 @@ from sfumato.columns import Value, value_text
 from sfumato.guarantees import Guarantee
 from sfumato.guarantees.value_table import label
 from sfumato.mechanisms import Mechanism, mechanisms_for
-from sfumato.results import Cell, Result, ResultTable, number_to_json
+from sfumato.results import Cell, Result, ResultTable
 
 
-@dataclass(frozen=True, eq=False)
-class Option:
-    """A family of promises, solved: the strongest that reaches the target, else the weakest.
+@dataclass(frozen=True, eq=False, repr=False)
+class Option(Result):
+    """A family of promises, solved: the strongest that reaches the target, else the weakest; or a
+    mechanism that keeps the promise that was named.
 
-    By sensitive column: `errors`, `ceilings` (the largest posterior of a person's own value, on
-    average over the people) and `places`, where the ladders stood before each went up its own.
-    `refused` says why no promise of the family can be kept here, if so.
+    By sensitive column: `errors` of counts of every size, `ceilings` (the largest posterior of a
+    person's own value, on average over the people), the shares of people `without` a promise, and
+    `places`, where the ladders stood before each went up its own. `refused` says why no promise of
+    the family can be kept here, if so.
     """
 
     family: str
     against: str
     guarantee: Guarantee | None = None
     mechanism: Mechanism | None = None
-    errors: Mapping[str, float] = field(default_factory=dict)
+    errors: Mapping[str, Sequence[float]] = field(default_factory=dict)
     ceilings: Mapping[str, float] = field(default_factory=dict)
+    without: Mapping[str, float] = field(default_factory=dict)
     places: Mapping[str, int] = field(default_factory=dict)
     reached: bool = False
     refused: str = ""
 
     @property
+    def worst(self) -> list[float]:
+        """By size of count: of the column that is worst off; not a number where nothing is told."""
+        by_size = zip(*self.errors.values(), strict=True)
+        return [max((e for e in told if not math.isnan(e)), default=math.nan) for told in by_size]
+
+    @property
     def error(self) -> float:
         """Of the column that is worst off."""
-        return max(self.errors.values(), default=math.nan)
+        return self.worst[-1] if self.errors else math.nan
 
     @property
     def ceiling(self) -> float:
@@ -50,34 +59,27 @@ class Option:
         """The promise; with several columns, which have their own, the family."""
         return str(self.guarantee) if len(self.ceilings) < 2 else self.family
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "family": self.family,
-            "guarantee": None if self.guarantee is None else self.guarantee.stated(),
-            "mechanism": None if self.mechanism is None else str(self.mechanism),
-            "error": number_to_json(self.error),
-            "errors": {column: number_to_json(error) for column, error in self.errors.items()},
-            "average_ceiling": self.ceiling,
-            "average_ceilings": dict(self.ceilings),
-            "reached": self.reached,
-            "keeps_ceilings": not self.refused,
-            "refused": self.refused or None,
-            "holds_against": self.against,
-        }
+    def promise(self, column: str) -> str:
+        assert self.guarantee is not None
+        stated = self.guarantee.stated()
+        return stated if isinstance(stated, str) else stated[column]
 
     def flags(self) -> str:
         """What to say to `publish`; the mechanism where it is not among those that it compares."""
         assert self.guarantee is not None
         stated = self.guarantee.stated()
-        texts = (
-            [stated]
-            if isinstance(stated, str)
-            else [f"{_name(column)}: {promise}" for column, promise in stated.items()]
-        )
+        texts = [stated] if isinstance(stated, str) else [
+            f"{_name(column)}: {promise}" for column, promise in stated.items()
+        ]  # fmt: skip
         flags = [f"--guarantee {shlex.quote(text)}" for text in texts]
         if self.mechanism not in mechanisms_for(self.guarantee):
             flags.append(f"--mechanism {shlex.quote(str(self.mechanism))}")
         return " ".join(flags)
+
+
+def _name(column: str) -> str:
+    """A column before the colon of a promise."""
+    return column if column.replace("_", "a").isalnum() else "'" + column.replace("'", "''") + "'"
 
 
 @dataclass(frozen=True)
@@ -95,92 +97,92 @@ class Spared:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Advice(Result):
-    """What can be promised at a wished-for error of counts; `recommended` is None if nothing."""
+    """What can be promised at a wished-for error of counts, or what a promise costs by mechanism:
+    then there is no `target_error`. `recommended` is None if nothing reaches the target."""
 
-    target_error: float
-    min_count: int
+    more = ("min_count", "why")
+    target_error: float | None
+    sizes: tuple[int, ...]  # of counts; the last is the one that is asked about
     ceilings: Mapping[Value, Fraction]
     options: tuple[Option, ...]
     recommended: Option | None
     spared: tuple[Spared, ...] = ()  # what each of several columns costs the others
 
     @property
+    def min_count(self) -> int:
+        return self.sizes[-1]
+
+    @property
     def why(self) -> str:
         """The recommendation in one or two sentences."""
         chosen = self.recommended
         if chosen is None or chosen.guarantee is None:
-            near = [o for o in self.options if o.guarantee and math.isfinite(o.error)]
-            best = min(near, key=lambda option: option.error, default=None)
-            text = (
-                f"No promise reaches an error of {self.target_error:.3g} for counts of "
-                f"{self.min_count:,}" + (" under these ceilings" if self.ceilings else "") + "."
-            )
-            if best is None and self.ceilings:
-                return f"{text} Raise the ceilings."
-            if best is None:
-                return f"{text} None of these guarantees can be kept here; the table says why."
-            return (
-                f"{text} Nearest: '{best.name}' by '{best.mechanism}', with an expected error "
-                f"of {best.error:.3g}. Allow a larger error, or ask for larger counts."
-            )
+            return self._why_not()
         columns = " in the column that is worst off" if len(chosen.errors) > 1 else ""
         text = (
             f"'{chosen.name}' by '{chosen.mechanism}': expected error {chosen.error:.3g} for "
             f"counts of {self.min_count:,}{columns}."
         )
         if chosen.ceiling >= 1:
-            return (
-                f"{text} It limits no posterior ({chosen.against}); no promise that "
-                "does reaches the error."
-            )
+            nothing = f"{text} It limits no posterior ({chosen.against})"
+            return f"{nothing}." if self.target_error is None else (
+                f"{nothing}; no promise that does reaches the error."
+            )  # fmt: skip
+        posterior = (
+            f"on average over the people, at most {chosen.ceiling:.3g} for a person's own value, "
+            f"for {chosen.against}."
+        )
+        if self.target_error is None:
+            return f"{text} The posterior is, {posterior}"
+        fewest = " and leave out the fewest people" if any(chosen.without.values()) else ""
         return (
-            f"{text} Of the promises that reach {self.target_error:.3g} it leaves the smallest "
-            f"posterior: on average over the people, at most {chosen.ceiling:.3g} for a person's "
-            f"own value, for {chosen.against}."
+            f"{text} Of the promises that reach {self.target_error:.3g}{fewest} it leaves the "
+            f"smallest posterior: {posterior}"
         )
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "target_error": self.target_error,
-            "min_count": self.min_count,
-            "ceilings": {label(v): float(limit) for v, limit in self.ceilings.items()},
-            "options": [option.to_json() for option in self.options],
-            "recommended": None if self.recommended is None else self.recommended.to_json(),
-            "columns": [
-                {name: number_to_json(v) if isinstance(v, float) else v for name, v in row.items()}
-                for row in map(vars, self.spared)
-            ],
-            "why": self.why,
-        }
+    def _why_not(self) -> str:
+        near = [o for o in self.options if o.guarantee and math.isfinite(o.error)]
+        best = min(near, key=lambda option: option.error, default=None)
+        text = (
+            f"No promise reaches an error of {self.target_error:.3g} for counts of "
+            f"{self.min_count:,}" + (" under these ceilings" if self.ceilings else "") + "."
+        )
+        if best is None:
+            reason = "None of these guarantees can be kept here; the table says why."
+            return f"{text} {'Raise the ceilings.' if self.ceilings else reason}"
+        return (
+            f"{text} Nearest: '{best.name}' by '{best.mechanism}', with an expected error of "
+            f"{best.error:.3g}. Allow a larger error, or ask for larger counts."
+        )
 
     def table(self) -> ResultTable:
         rows: list[tuple[Cell, ...]] = []
         for option in self.options:
             if option.refused:
-                rows.append((option.family, None, None, None, option.refused))
+                name = str(option.mechanism) if option.mechanism else None
+                nothing = [None] * (len(self.sizes) + 1)
+                rows.append((option.family, name, *nothing, option.refused))
                 continue
-            rows.append(
-                (
-                    option.name,
-                    str(option.mechanism),
-                    option.error,
-                    option.ceiling if option.ceiling < 1 else None,
-                    "yes" if option.reached else "no",
-                )
-            )
+            ceiling = option.ceiling if option.ceiling < 1 else None
+            told = "" if self.target_error is None else "yes" if option.reached else "no"
+            rows.append((option.name, str(option.mechanism), *option.worst, ceiling, told))
         several = any(len(option.errors) > 1 for option in self.options)
-        return ResultTable(
-            "Promises",
+        title = "what it costs, by mechanism" if self.target_error is None else (
             f"the strongest of each family with an error of at most {self.target_error:.3g} for "
-            f"counts of {self.min_count:,}",
-            ("guarantee", "mechanism", "error", "average ceiling", "reached"),
-            rows,
-            note=f"Error: expected |estimate − truth| / truth of a count of {self.min_count:,}, "
-            "the mean over the values that so many people have"
-            + ("; of the column that is worst off. " if several else ". ")
-            + "Average ceiling: the largest posterior of a person's own value, averaged over the "
-            "people; – where nothing limits it.",
+            f"counts of {self.min_count:,}"
+        )  # fmt: skip
+        worst = "; of the column that is worst off" if several else ""
+        note = (
+            "Error: expected |estimate − truth| / truth of a count of that size, the mean over the "
+            f"values that so many people have{worst}; – where "
+            "it is known only once the release is made (compare makes it). Average "
+            "ceiling: the largest posterior of a person's own value, averaged over the people; – "
+            "where nothing limits it."
         )
+        errors = [f"error at {size:,}" for size in self.sizes]
+        reached = "" if self.target_error is None else "reached"
+        heads = ("guarantee", "mechanism", *errors, "average ceiling", reached)
+        return ResultTable("Promises", title, heads, rows, note=note)
 
     def parts(self) -> Sequence[ResultTable | str]:
         parts: list[ResultTable | str] = [self.table()]
@@ -189,35 +191,30 @@ class Advice(Result):
             parts.append(f"Ceilings that every promise had to keep: {', '.join(listed)}.")
         chosen = self.recommended
         parts.append(f"Recommended: {self.why}" if chosen is not None else self.why)
-        if chosen is not None and chosen.guarantee is not None:
+        if chosen is not None:
             parts += self.by_column(chosen)
             parts.append(f"Publish it with:\n    {chosen.flags()}")
-            others = {o.against for o in self.options if o.reached} - {chosen.against}
-            if others:
-                parts.append(
-                    "Promises differ in whom they hold against:\n"
-                    + "\n".join(f"    {o.name}: {o.against}" for o in self.options if o.reached)
-                )
+            able = [o for o in self.options if o.reached]
+            if {option.against for option in able} - {chosen.against}:
+                lines = [f"    {o.name} by {o.mechanism}: {o.against}" for o in able]
+                parts.append("\n".join(["Promises differ in whom they hold against:", *lines]))
         return parts
 
     def by_column(self, chosen: Option) -> Sequence[ResultTable | str]:
         """Of several columns: the promise, the error and the ceiling of each, and which costs."""
         if len(chosen.ceilings) < 2:
             return []
-        assert chosen.guarantee is not None
-        stated = chosen.guarantee.stated()
         rows: list[tuple[Cell, ...]] = [
-            (
-                column,
-                stated if isinstance(stated, str) else stated[column],
-                chosen.errors.get(column),
-                ceiling,
-            )
+            (column, chosen.promise(column), chosen.errors.get(column, (None,))[-1], ceiling)
             for column, ceiling in chosen.ceilings.items()
         ]
         names = ("column", "guarantee", "error", "average ceiling")
         table = ResultTable("Columns", "what each is promised", names, rows)
         return [table, *([cost] if (cost := costliest(self.spared)) else [])]
+
+    def to_json(self) -> dict[str, Any]:
+        by_label = {label(value): float(limit) for value, limit in self.ceilings.items()}
+        return {**super().to_json(), "ceilings": by_label}
 
 
 def costliest(spared: Sequence[Spared]) -> str:
@@ -240,94 +237,3 @@ def costliest(spared: Sequence[Spared]) -> str:
             f"(rare({most.least})) no count would be off by more than {most.merged:.1%}."
         )
     return text.replace("%", " %")
-
-
-def _name(column: str) -> str:
-    """A column before the colon of a promise."""
-    return column if column.replace("_", "a").isalnum() else "'" + column.replace("'", "''") + "'"
-
-
-@dataclass(frozen=True, eq=False)
-class Priced:
-    """A mechanism and, of a sensitive column, the expected error for each size of count; not a
-    number: not predictable."""
-
-    mechanism: Mechanism
-    column: str
-    errors: tuple[float, ...]
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Cost(Result):
-    """What a promise costs on a table, by mechanism and column, the best mechanism first."""
-
-    guarantee: Guarantee
-    ceilings: Mapping[str, float]
-    sizes: tuple[int, ...]
-    lines: tuple[Priced, ...]
-    refused: tuple[tuple[Mechanism, str], ...] = ()  # mechanisms that cannot here, and why
-
-    @property
-    def ceiling(self) -> float:
-        return sum(self.ceilings.values()) / len(self.ceilings)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "guarantee": self.guarantee.stated(),
-            "refused": [{"mechanism": str(one), "why": why} for one, why in self.refused],
-            "average_ceiling": self.ceiling,
-            "average_ceilings": dict(self.ceilings),
-            "mechanisms": [
-                {
-                    "mechanism": str(line.mechanism),
-                    "column": line.column,
-                    "errors": [
-                        {"count": size, "error": number_to_json(error)}
-                        for size, error in zip(self.sizes, line.errors, strict=True)
-                    ],
-                }
-                for line in self.lines
-            ],
-        }
-
-    def parts(self) -> Sequence[ResultTable | str]:
-        return [self.table(), self.belief, *self.refusals]
-
-    @property
-    def refusals(self) -> list[str]:
-        """Why other mechanisms cannot keep it on this table."""
-        return [f"Not by '{mechanism}': {why}" for mechanism, why in self.refused]
-
-    @property
-    def belief(self) -> str:
-        """The posterior that the promise allows, in a sentence."""
-        if self.ceiling >= 1:
-            return "It limits no posterior of one person's value."
-        mechanisms = dict.fromkeys(line.mechanism for line in self.lines)
-        weaker = [
-            f" '{mechanism}' keeps it against fewer: {promised.against()}."
-            for mechanism in mechanisms
-            if (promised := mechanism.promised(self.guarantee)).against().strength
-            < self.guarantee.against().strength
-        ]
-        return (
-            f"The posterior of a person's own value is at most {self.ceiling:.3g}, on "
-            "average over the people."
-        ) + "".join(weaker)
-
-    def table(self) -> ResultTable:
-        several = len(self.ceilings) > 1
-        rows: list[tuple[Cell, ...]] = [
-            (str(line.mechanism), *([line.column] if several else []), *line.errors)
-            for line in self.lines
-        ]
-        names = ("mechanism", *(["column"] if several else []))
-        return ResultTable(
-            "Cost",
-            f"of {self.guarantee}: expected error of counts, by their size",
-            (*names, *(f"counts of {size:,}" for size in self.sizes)),
-            rows,
-            note="Error: expected |estimate − truth| / truth, the mean over the values that so "
-            "many people have; – where no value has so many, or where it is known only once the "
-            "release is made (compare makes it).",
-        )

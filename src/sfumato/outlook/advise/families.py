@@ -27,8 +27,6 @@ from sfumato.outlook.catalogue import reach_of
 from sfumato.profile import Histogram
 from sfumato.textform import rational
 
-CeilingsByColumn = Mapping[str, Ceilings]
-
 
 @dataclass(frozen=True, eq=False)
 class Family:
@@ -51,10 +49,7 @@ class Family:
     def rung(self, step: int) -> dict[str, int]:
         """For every column the place in its ladder after so many of `length` steps."""
         last = max(self.length - 1, 1)
-        return {
-            column: round(step * (len(ladder) - 1) / last)
-            for column, ladder in self.ladders.items()
-        }
+        return {name: round(step * (len(one) - 1) / last) for name, one in self.ladders.items()}
 
     def promise(self, places: Mapping[str, int]) -> Guarantee:
         """What is promised with each column at its place."""
@@ -73,7 +68,7 @@ class Family:
 
 def families(
     histograms: Sequence[Histogram],
-    ceilings: CeilingsByColumn,
+    ceilings: Mapping[str, Ceilings],
     *,
     cells: bool = True,
     among: Sequence[str] | None = None,
@@ -90,7 +85,8 @@ def families(
     for name, cls in GUARANTEES.items():
         if among is not None and name not in among:
             continue
-        ladders = {h.column: _ladder(cls, h, ceilings, len(histograms)) for h in histograms}
+        ladders = {h.column: _ladder(cls, h, ceilings[h.column], len(histograms))
+                   for h in histograms}  # fmt: skip
         kept = {
             h.column: [p for p in ladders[h.column] if keeps_ceilings(p, h, ceilings[h.column])]
             for h in histograms
@@ -110,13 +106,13 @@ def families(
 
 
 def _ladder(
-    cls: type[Guarantee], histogram: Histogram, ceilings: CeilingsByColumn, columns: int
+    cls: type[Guarantee], histogram: Histogram, ceilings: Ceilings, columns: int
 ) -> Sequence[Guarantee]:
     """Of several columns, one with a value that is too common for groups that are all different is
     promised what keeps any shares."""
-    ladder = cls.ladder(histogram, ceilings[histogram.column])
+    ladder = cls.ladder(histogram, ceilings)
     if not ladder and columns > 1 and issubclass(cls, CeilingGuarantee):
-        return parse_guarantee(DEFAULT_PROMISE).ladder(histogram, ceilings[histogram.column])
+        return parse_guarantee(DEFAULT_PROMISE).ladder(histogram, ceilings)
     return ladder
 
 
@@ -124,30 +120,23 @@ def _by_reader(
     cls: type[Guarantee], ladders: Mapping[str, Sequence[Guarantee]], *, cells: bool
 ) -> Iterator[Family]:
     if not issubclass(cls, CeilingGuarantee | OddsGuarantee):  # one promise for all columns
-        shortest = min(ladders.values(), key=len)
-        ladders = dict.fromkeys(ladders, shortest)
+        ladders = dict.fromkeys(ladders, min(ladders.values(), key=len))
     first = next(iter(ladders.values()))[0]
     by_reader: dict[Reader, list[Mechanism]] = {}
-    for mechanism in [mechanism for known in MECHANISMS.values() for mechanism in known.advised()]:
+    for mechanism in [form for known in MECHANISMS.values() for form in known.advised()]:
         if mechanism.keeps(first) and (cells or not mechanism.needs_cells):
             by_reader.setdefault(mechanism.promised(first).against(), []).append(mechanism)
     for reader, mechanisms in by_reader.items():
         names = dict.fromkeys(mechanism.name for mechanism in mechanisms)
         by = "" if reader == first.against() else f" by {' and '.join(names)}"
-        kept = {
-            column: [mechanisms[0].promised(promise) for promise in ladder]
-            for column, ladder in ladders.items()
-        }
+        kept = {c: list(map(mechanisms[0].promised, ladder)) for c, ladder in ladders.items()}
         yield Family(f"{cls.name}{by}", kept, tuple(mechanisms), reader)
 
 
 def keeps_ceilings(guarantee: Guarantee, histogram: Histogram, ceilings: Ceilings) -> bool:
     """Whether a promise's own ceilings are as low as the steward's."""
-    if not ceilings:
-        return True
-    allowed = guarantee.ceilings(histogram)
-    places = {value: code for code, value in enumerate(histogram.values)}
-    return all(allowed[places[value]] <= limit for value, limit in ceilings.items())
+    allowed = dict(zip(histogram.values, guarantee.ceilings(histogram), strict=True))
+    return all(allowed[value] <= limit for value, limit in ceilings.items())
 
 
 def average_ceiling(guarantee: Guarantee, histogram: Histogram) -> float:
@@ -170,7 +159,12 @@ def stated_ceilings(
     stated: dict[str, dict[Value, Fraction]] = {histogram.column: {} for histogram in histograms}
     for name, limit in limits.items():
         text = name if isinstance(name, str) else label(name)
-        having = [h for h in histograms if text in map(label, h.values)]
+        having = [
+            (histogram.column, value, share)
+            for histogram in histograms
+            for value, share in zip(histogram.values, histogram.shares, strict=True)
+            if label(value) == text
+        ]
         if not having:
             columns = " or ".join(repr(histogram.column) for histogram in histograms)
             raise UsageError(f"The ceiling names {text!r}, which column {columns} does not have.")
@@ -180,15 +174,13 @@ def stated_ceilings(
                 f"The ceiling of {text!r} must lie between 0 and 1, both excluded. Got {limit} "
                 "instead."
             )
-        for histogram in having:
-            code = [label(value) for value in histogram.values].index(text)
-            value, share = histogram.values[code], histogram.shares[code]
+        for column, value, share in having:
             if share >= ceiling:
                 raise InfeasibleGuarantee(
                     f"The ceiling of {value_text(value)} is {float(ceiling):.4g}, but its share "
-                    f"in column {histogram.column!r} is {float(share):.4g}: everybody gives "
-                    "it that chance without any release. Choose a ceiling above the share.",
+                    f"in column {column!r} is {float(share):.4g}: everybody gives it that chance "
+                    "without any release. Choose a ceiling above the share.",
                     witness=value_text(value),
                 )
-            stated[histogram.column][value] = ceiling
+            stated[column][value] = ceiling
     return stated

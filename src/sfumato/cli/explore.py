@@ -1,0 +1,290 @@
+"""describe, advise, compare, attack, check."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sfumato.cli.options import (
+    ATTACKS,
+    QUESTIONS,
+    TABLE,
+    TARGETS,
+    Flag,
+    Shown,
+    command,
+    names_of,
+)
+from sfumato.cli.refusals import all_problems
+from sfumato.errors import UsageError
+from sfumato.pace import Progress
+from sfumato.table_options import pairs
+
+_COLUMN = Flag("column", str, "The sensitive column; the first by default.")
+_FRESH = Flag(
+    "fresh", bool,
+    "Compare with the same attack on a release of a fresh table without the person.", True,
+    "--fresh/--no-fresh",
+)  # fmt: skip
+
+
+@command(
+    TABLE,
+    Flag("guarantee", list[str], "Show what this promise would mean and cost. Repeatable."),
+    Flag("mechanism", str, "The way to keep it."),
+    roles=True,
+    stage="reading",
+)
+def describe(
+    table: str,
+    roles: dict[str, Any],
+    guarantee: list[str] | None,
+    mechanism: str | None,
+    progress: Progress,
+) -> Any:
+    """Show columns, histograms, and what a promise would mean, before publishing.
+
+    Without any role: a first look at the columns, with suggestions for their roles. Of a release:
+    what it holds and promises.
+    """
+    from sfumato.outlook.describe import describe as describe_table
+
+    promise = " and ".join(guarantee) if guarantee else None
+    with all_problems(table, promise, roles):
+        return describe_table(table, promise, mechanism, progress=progress, **roles)
+
+
+@command(
+    TABLE,
+    Flag("target_error", float, "Relative error of counts that is to be reached: 0.1", 0.1),
+    Flag("min_count", int, "For counts of this size.", 500),
+    Flag("ceiling", list[str], "Largest posterior of a value: HIV=0.05. Repeatable."),
+    Flag("among", str, "Guarantees to choose from: l-diversity,f-privacy. All by default.", ""),
+    Flag("guarantee", list[str], "The other way round: what this promise costs. Repeatable."),
+    Flag("mechanism", str, "With --guarantee: by this mechanism only."),
+    roles=True,
+    stage="counting",
+)
+def advise(
+    table: str,
+    roles: dict[str, Any],
+    target_error: float,
+    ceiling: list[str] | None,
+    among: str,
+    guarantee: list[str] | None,
+    mechanism: str | None,
+    **settings: Any,
+) -> Any:
+    """Find the strongest promise that keeps counts as accurate as you need them."""
+    from sfumato.outlook.advise import advise as advise_on
+
+    if guarantee and (ceiling or among.strip()):
+        raise UsageError("Give --ceiling or --among, or --guarantee, not both.")
+    if mechanism is not None and not guarantee:
+        raise UsageError("--mechanism needs --guarantee.")
+    promise = " and ".join(guarantee) if guarantee else None
+    asked: dict[str, Any] = {"guarantee": promise, "mechanism": mechanism}
+    if promise is None:
+        limits = {"ceilings": _ceilings(ceiling), "among": names_of(among)}
+        asked = {"target_error": target_error, **limits}
+    with all_problems(table, promise, roles):
+        return advise_on(table, **asked, **settings, **roles)
+
+
+def _ceilings(texts: list[str] | None) -> dict[str, str]:
+    """VALUE=LIMIT; the limit stands behind the last '=', because values may hold one."""
+    limits = {}
+    for text in texts or []:
+        value, equals, limit = text.rpartition("=")
+        if not equals or not value.strip() or not limit.strip():
+            raise UsageError(f"--ceiling takes VALUE=LIMIT, for example HIV=0.05. Got {text!r}.")
+        limits[value.strip()] = limit.strip()
+    return limits
+
+
+@command(
+    TABLE,
+    Flag("out", Path, "Folder for the page, the JSON and the questions.", ...),
+    Flag("guarantee", list[str], "A promise; with each --mechanism that keeps it. Repeatable."),
+    Flag(
+        "mechanism", list[str],
+        "A way to keep the promises; the best one by default. Repeatable.",
+    ),
+    Flag("candidate", list[str], "One candidate: 'GUARANTEE by MECHANISM'. Repeatable."),
+    Flag(
+        "workload", str, "What is asked: conjunctions (default), ranges or prefixes.",
+        "conjunctions",
+    ),
+    QUESTIONS,
+    _COLUMN,
+    ATTACKS,
+    TARGETS,
+    _FRESH,
+    Flag("seed", int, "Decides questions and targets, never draws.", 0),
+    Flag("jobs", int, "Candidates at once; one per processor by default.", least=1),
+    roles=True,
+    stage="reading",
+)  # fmt: skip
+def compare(
+    table: str,
+    roles: dict[str, Any],
+    guarantee: list[str] | None,
+    mechanism: list[str] | None,
+    candidate: list[str] | None,
+    attacks: list[str] | None,
+    **settings: Any,
+) -> Shown:
+    """Compare promises and mechanisms: what they give away, what answers are worth.
+
+    Exit code 3 where none of them could be published.
+    """
+    from sfumato.evidence.compare import Candidate, pair_up
+    from sfumato.evidence.compare import compare as compare_candidates
+
+    chosen = pair_up(guarantee or [], mechanism or [])
+    chosen += [Candidate.parse(text) for text in candidate or []]
+    comparison = compare_candidates(table, chosen, attacks=attacks or "all", **settings, **roles)
+    return Shown(comparison, comparison, 0 if comparison.measured else 3)
+
+
+@command(
+    replace(TABLE, help="The raw table behind the release."),
+    Flag("release", Path, "The release folder.", argument=True),
+    replace(ATTACKS, help="own-record, definetti, linkage, … or all. Repeatable."),
+    replace(_COLUMN, help="The sensitive column; every one by default."),
+    replace(TARGETS, help="How many people to attack; 2,000, thorough 10,000.", least=None),
+    Flag("thorough", bool, "Learn from all that is shown; may take long.", False),
+    _FRESH,
+    Flag("show", bool, "Show the values of the most exposed people, too.", False),
+    Flag("seed", int, "Decides targets and ties.", 0),
+    Flag("shown", str, "Instead of a release: a table that another tool made of the raw one."),
+    Flag(
+        "match", str,
+        "Shown: people are found by their quasi-identifiers, or row by row: row.", "quasi",
+    ),
+    Flag(
+        "others", list[Path], "Intersection: another release of these people. Repeatable.",
+        flag="--with",
+    ),
+    Flag(
+        "require", list[str],
+        "A limit for every attack, e.g. 'advantage<=0.05'; exit code 4 where it fails. Repeatable.",
+    ),
+    Flag("quasi", str, "Without a release: quasi-identifiers a,b,c", ""),
+    Flag("sensitive", str, "Without a release: sensitive columns d,e", ""),
+    Flag("drop", str, "Without a release: columns left out.", ""),
+    reads=True,
+    stage="reading",
+)  # fmt: skip
+def attack(
+    table: Any,
+    release: Path | None,
+    attacks: list[str] | None,
+    others: list[Path] | None,
+    show: bool,
+    require: list[str] | None,
+    quasi: str,
+    sensitive: str,
+    drop: str,
+    **settings: Any,
+) -> Shown:
+    """Attack a release: how much does it tell about people, beside what anybody could guess?"""
+    from sfumato.attacks import attack as attack_release
+    from sfumato.attacks.limits import parse_limit
+    from sfumato.attacks.registry import ALL, parse_attack
+    from sfumato.audits.case import raw_table
+    from sfumato.checks.report import requirement_text
+    from sfumato.release import Release
+    from sfumato.table import read
+
+    for text in attacks or []:
+        if text != ALL:
+            parse_attack(text)
+    limits = [parse_limit(text) for text in require or []]
+    if release is None and settings["shown"] is None:
+        raise UsageError(
+            "Name the release to attack after the table, or a table that another tool made of it "
+            "with --shown."
+        )
+    declared = (
+        read(table, quasi=quasi, sensitive=sensitive, drop=drop)
+        if release is None
+        else raw_table(table, Release(release))
+    )
+    outcomes = attack_release(
+        declared, release, attacks=attacks or ["all"], others=others or (), **settings
+    )
+    requirements = [requirement for limit in limits for requirement in limit.held(outcomes)]
+    values = _exposed_values(declared, outcomes) if show else {}
+    documents, shown = [outcome.to_json() for outcome in outcomes], list[str]()
+    for outcome, document in zip(outcomes, documents, strict=True):
+        shown.append(str(outcome))
+        for person in document["exposed"] if show else ():
+            person["values"] = values[person["row"]]
+            told = ", ".join(f"{name} = {value}" for name, value in person["values"].items())
+            shown.append(f"    row {person['row']:,}: {told}")
+    shown += map(requirement_text, requirements)
+    found = {"outcomes": documents, **({"requirements": requirements} if limits else {})}
+    code = 0 if all(requirement.holds for requirement in requirements) else 4
+    return Shown("\n".join(shown), found, code)
+
+
+def _exposed_values(declared: Any, outcomes: list[Any]) -> dict[int, dict[str, Any]]:
+    """The published columns of the exposed people, as the raw table has them."""
+    from sfumato.columns import value_to_json
+
+    wanted = sorted({exposed.row for outcome in outcomes for exposed in outcome.exposed})
+    exposed_values: dict[int, dict[str, Any]] = {}
+    start = 0
+    for batch in declared.batches((*declared.quasi, *declared.sensitive)):
+        for row in [row for row in wanted if start <= row < start + batch.num_rows]:
+            (values,) = batch.slice(row - start, 1).to_pylist()
+            exposed_values[row] = {name: value_to_json(v) for name, v in values.items()}
+        start += batch.num_rows
+    return exposed_values
+
+
+@command(
+    Flag("tables", list[str], "Tables, each measured by itself.", ..., argument=True),
+    Flag("quasi", str, "Columns that people are known by: a,b,c", ""),
+    Flag("sensitive", str, "Sensitive columns: d,e", ""),
+    Flag("drop", str, "Columns to leave out.", ""),
+    Flag(
+        "domain", list[str],
+        "The order of a sensitive column: size=small,medium,large. Repeatable.",
+    ),
+    Flag("require", list[str], "A limit, e.g. 'l-diversity(3)'; exit code 4 where it fails."),
+    Flag("html", Path, "Write the report as a page, too."),
+    reads=True,
+    stage="measuring",
+)  # fmt: skip
+def check(
+    tables: list[Any],
+    domain: list[str] | None,
+    require: list[str] | None,
+    html: Path | None,
+    progress: Progress,
+    **roles: Any,
+) -> Shown:
+    """Measure any table: k-anonymity, l-diversity, beta-likeness and more.
+
+    Several tables that are held to limits are told in a line each; exit code 4 where one fails.
+    """
+    from sfumato.checks import check as check_table
+
+    if html is not None and len(tables) > 1:
+        raise UsageError("--html writes the page of one table.")
+    asked = {"domain": pairs(domain, "--domain"), "require": require or (), **roles}
+    checks = [check_table(table, **asked) for table in tables]
+    if html is not None:
+        html.write_text(checks[0].to_html(), encoding="utf-8")
+    shown = "\n\n".join(map(str, checks))
+    if len(checks) > 1 and require:
+        shown = "\n".join(
+            f"{done.label}: {'keeps' if done.holds else 'BREAKS'} {', '.join(require)}"
+            for done in checks
+        )
+    documents = [done.to_json() for done in checks]
+    code = 0 if all(done.holds for done in checks) else 4
+    return Shown(shown, documents[0] if len(checks) == 1 else documents, code)

@@ -1,0 +1,144 @@
+"""crosstab, complete, export, generate, keygen, demo."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sfumato.cli.options import (
+    CONFIDENCE,
+    ESTIMATOR,
+    PLOT,
+    RELEASE,
+    THREADS,
+    Flag,
+    Shown,
+    command,
+)
+from sfumato.errors import DataError
+from sfumato.pace import Progress
+from sfumato.table_options import pairs
+
+
+@command(
+    RELEASE,
+    Flag("rows", str, "The column down, or an expression of columns.", ..., argument=True),
+    Flag("columns", str, "The column across.", ..., argument=True),
+    Flag("where", str, "Only records that satisfy this, in SQL."),
+    CONFIDENCE,
+    ESTIMATOR,
+    THREADS,
+    PLOT,
+    stage="counting",
+)
+def crosstab(
+    release: Path,
+    rows: str,
+    columns: str,
+    plot: Path | None,
+    progress: Progress,
+    **settings: Any,
+) -> Shown:
+    """Count two columns against each other and test whether they go together."""
+    from sfumato.queries import open_release
+    from sfumato.queries.estimators import estimated_by
+
+    table = open_release(release).crosstab(rows, columns, **settings)
+    if plot is not None:
+        table.plot(plot)
+    note = estimated_by(table.estimator)
+    return Shown(f"{table}\n{note}" if note else table, table)
+
+
+@command(
+    RELEASE,
+    Flag("out", Path, "Folder for the copies; must not exist.", ...),
+    Flag("copies", int, "How many completed tables.", 5),
+    Flag("seed", int, "Repeatable draws. They hide nothing: that is safe here."),
+    THREADS,
+    stage="reading",
+)
+def complete(release: Path, out: Path, copies: int, **settings: Any) -> Shown:
+    """Write tables in which every record has a likely sensitive value, for any other tool.
+
+    Made from the release alone, so what it promises holds. Analyse every copy and put the results
+    together by Rubin's rules (`sf.combine`).
+    """
+    from sfumato.queries import open_release
+
+    opened = open_release(release)
+    paths = opened.complete(copies, to=out, **settings)
+    return Shown(
+        f"Wrote {len(paths)} completed tables of {opened.rows:,} rows to {out}\n"
+        "A value in them is a draw, not the person's: analyse every copy, and combine.",
+        {"files": [str(path) for path in paths], "rows": opened.rows},
+    )
+
+
+@command(
+    RELEASE,
+    Flag("form", str, "croissant or dictionary.", ..., "--format"),
+    Flag("out", Path, "Folder for what is written; else it is printed."),
+    Flag("title", str, "What the release is called.", ""),
+    Flag("creator", str, "Who publishes it.", ""),
+    Flag("license", str, "Its licence, best as an address.", ""),
+    Flag("url", str, "Where the release will be; its folder's name by default.", ""),
+)
+def export(release: Path, form: str, **settings: Any) -> Any:
+    """Describe a release for catalogues (Croissant) or people (a dictionary)."""
+    from sfumato.export import export_metadata
+
+    return export_metadata(release, form, **settings)
+
+
+@command(
+    Flag("name", str, "census or hospital.", ..., argument=True),
+    Flag("rows", int, "How many people.", ...),
+    Flag("out", Path, "The Parquet file to write.", ...),
+    Flag("seed", int, "The same seed gives the same table.", 0),
+    Flag("parameter", list[str], "NAME=VALUE of the generator. Repeatable."),
+)
+def generate(name: str, rows: int, out: Path, seed: int, parameter: list[str] | None) -> Shown:
+    """Write a realistic table without real people, to try things on."""
+    from sfumato.datasets import GENERATORS, schema, write_dataset
+
+    if out.exists():
+        raise DataError(f"{str(out)!r} exists already. Choose another place, or remove it first.")
+    settings: dict[str, Any] = pairs(parameter, "--parameter")
+    write_dataset(name, rows, out, seed, **settings)
+    roles = GENERATORS[name]
+    columns = schema(name, **settings).names
+    others = [column for column in columns if column not in (*roles.quasi, roles.sensitive)]
+    whose = f" --person {others[0]}" if others else ""
+    return Shown(
+        f"Wrote {rows:,} rows to {out}\n"
+        f"  --quasi {','.join(roles.quasi)} --sensitive {roles.sensitive}{whose}",
+        {"file": str(out), "rows": rows, "quasi": roles.quasi, "sensitive": [roles.sensitive],
+         "person": others[0] if others else None},
+    )  # fmt: skip
+
+
+@command(Flag("file", Path, "Where to write the key; must not exist.", ..., argument=True))
+def keygen(file: Path) -> Shown:
+    """Make a key for --key-file. Keep it secret: it undoes the draws."""
+    import os
+    import secrets
+
+    from sfumato.draws import KEY_BYTES
+    from sfumato.private import create_private
+
+    with os.fdopen(create_private(file, "key"), "w", encoding="ascii") as opened:
+        opened.write(secrets.token_hex(KEY_BYTES) + "\n")
+    return Shown(f"Wrote a new key to {file}, readable by you alone.", {"key_file": str(file)})
+
+
+@command(
+    Flag("out", Path, "Folder for everything the demo makes.", Path("demo")),
+    Flag("rows", int, "How many people to generate.", 12_000),
+    stage="reading",
+)
+def demo(out: Path, rows: int, progress: Progress) -> Any:
+    """Generate a census-like table, publish it, ask it, audit it."""
+    from sfumato.evidence.demo import run_demo
+
+    return run_demo(out, rows, progress)

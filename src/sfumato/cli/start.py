@@ -1,0 +1,208 @@
+"""init, publish, query, audit, report."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from sfumato.cli.app import JOB
+from sfumato.cli.options import (
+    ATTACKS,
+    CONFIDENCE,
+    ESTIMATOR,
+    OUTPUT,
+    PLOT,
+    PROMISE,
+    QUESTION,
+    QUESTIONS,
+    RELEASE,
+    RESOURCES,
+    TABLE,
+    TARGETS,
+    THREADS,
+    Flag,
+    Shown,
+    command,
+)
+from sfumato.cli.refusals import all_problems
+from sfumato.errors import DataError, UsageError
+from sfumato.limits import MAX_ROWS, limited
+from sfumato.pace import Progress
+
+_RECEIPT = Flag("receipt", Path, "What 'publish --receipt' kept: make it all again.")
+
+
+@command(
+    TABLE,
+    Flag("out", Path, "The file to write.", Path(JOB)),
+    Flag("yes", bool, "Write it without asking.", False, "--yes"),
+    stage="looking",
+)
+def init(table: str, out: Path, yes: bool, progress: Progress) -> Shown:
+    """Look at a file and propose roles, recodes and a promise."""
+    from sfumato.outlook.proposal import propose
+
+    if out.exists():
+        raise DataError(
+            f"{str(out)!r} exists already. Remove it first, or name another with --out."
+        )
+    proposal = propose(table, progress=progress)
+
+    def write(as_json: bool) -> None:
+        asks = not yes and not as_json and sys.stdin.isatty()
+        if asks and not typer.confirm(f"Write this to {out}?", default=True):
+            raise typer.Exit(1)
+        out.write_text(str(proposal), encoding="utf-8")
+        if not as_json:
+            print(f"Wrote {out}. Read it, then: sfumato publish")
+
+    return Shown(proposal, proposal, then=write)
+
+
+@command(
+    TABLE,
+    Flag("out", Path, "Folder for the release; must not exist.", ..., panel=OUTPUT),
+    Flag("key_file", Path, "Steward's key: a person is published alike each time.", panel=OUTPUT),
+    Flag("previous", Path, "An earlier release, whose operators are used again.", panel=OUTPUT),
+    Flag("ledger", Path, "Private file: what all releases of these people tell.", panel=OUTPUT),
+    Flag("ledger_promise", str, "For all of them, where the ledger is new.", hidden=True),
+    Flag("receipt", Path, "Private file: 'audit --receipt' repeats it all.", panel=OUTPUT),
+    Flag(
+        "guarantee", list[str],
+        "The promise, e.g. 'l-diversity(3)'; 'COLUMN: …' for one. Repeatable: all kept.", ...,
+        panel=PROMISE,
+    ),
+    Flag("mechanism", str, "The way to keep it; the most accurate one by default.", panel=PROMISE),
+    Flag("seed", int, "Repeatable draws, for experiments: NOT private.", panel=PROMISE),
+    Flag(
+        "joint", bool, "Promise it for what all sensitive columns tell together.", False,
+        panel=PROMISE,
+    ),
+    Flag(
+        "left_out", str, "Largest share of people without a promise whose values may be shown.",
+        "1/4", panel=PROMISE,
+    ),
+    Flag("engine", str, "local, or spark: Parquet files, read by Spark.", panel=RESOURCES),
+    Flag("batch_rows", int, "Rows read at once.", 1 << 17, hidden=True),
+    THREADS,
+    roles=True,
+    stage="reading",
+)  # fmt: skip
+def publish(
+    table: str,
+    out: Path,
+    guarantee: list[str],
+    left_out: str,
+    seed: int | None,
+    roles: dict[str, Any],
+    **settings: Any,
+) -> Any:
+    """Publish a table under a promise."""
+    from sfumato.engines.publishing import publish as publish_table
+
+    if seed is not None:
+        typer.echo(
+            "sfumato: warning: --seed makes the draws repeatable, so this release protects nobody. "
+            "It is marked as seeded and will not pass an audit.",
+            err=True,
+        )
+    promise, said = " and ".join(guarantee), {"seed": seed, "left_out": left_out, **settings}
+    with all_problems(table, promise, roles, left_out):
+        return publish_table(table, promise, to=out, **said, **roles)
+
+
+@command(
+    RELEASE,
+    Flag("sql", str, "SELECT … FROM release …", ..., argument=True),
+    CONFIDENCE,
+    Flag("keys", bool, "Show empty groups of the GROUP BY columns too.", False),
+    ESTIMATOR,
+    Flag("min_count", int, "Hide counts below this one, exact ones too."),
+    THREADS,
+    Flag("max_rows", int, "The largest answer, in rows.", MAX_ROWS),
+    PLOT,
+    stage="asking",
+    timeout=QUESTION,
+)
+def query(
+    release: Path, sql: str, max_rows: int, plot: Path | None, progress: Progress, **settings: Any
+) -> Shown:
+    """Ask SQL of a release and get answers with error bars."""
+    from sfumato.queries import open_release
+    from sfumato.queries.estimators import estimated_by
+
+    with limited(rows=max_rows):
+        answer = open_release(release).sql(sql, **settings)
+    if plot is not None:
+        answer.plot(plot)
+    note = estimated_by(answer.estimator) if answer.estimator else None
+    return Shown(f"{answer}\n{note}" if note else answer, answer)
+
+
+@command(
+    TABLE,
+    replace(RELEASE, default=None),
+    Flag("previous", Path, "An earlier release: whoever stayed must be shown alike."),
+    Flag("previous_table", str, "The table behind it, with --key: whose value changed."),
+    Flag("key", str, "Column that identifies the person; not published."),
+    _RECEIPT,
+    Flag("other", Path, "Another bucketed release of these people: audit both.", flag="--with"),
+    Flag("rewrite", Path, "Write the content again to this folder: a clean copy."),
+    Flag("verbose", bool, "Show every check.", False),
+    reads=True,
+    stage="auditing",
+)
+def audit(
+    table: Any, release: Path | None, rewrite: Path | None, verbose: bool, **settings: Any
+) -> Shown:
+    """Check a release against the table it was made from.
+
+    Exit code 4 where a check fails, 5 where something could not be looked at.
+    """
+    if release is None:
+        there = "" if Path(str(table)).exists() else ", and there is no such file"
+        job = f", or, where {JOB} says them, sfumato audit alone"
+        raise UsageError(
+            f"An audit looks at a table and its release; only {str(table)!r} was named{there}. "
+            f"Say: sfumato audit TABLE RELEASE{job}."
+        )
+    from sfumato.audits import audit as audit_release
+    from sfumato.audits.spelling import rewrite as write_again
+    from sfumato.release import Release
+
+    verdict = audit_release(table, release, **settings)
+    if rewrite is not None:
+        write_again(Release(release), rewrite)
+    code = 5 if verdict.holds is None else 0 if verdict.holds else 4
+    return Shown(verdict.text(verbose=verbose), verdict, code)
+
+
+@command(
+    RELEASE,
+    Flag("table", str, "The raw table: audit and attack the release. Roles: the manifest's."),
+    Flag("out", Path, "Folder for the page and the JSON; RELEASE-report else."),
+    _RECEIPT,
+    ATTACKS,
+    TARGETS,
+    QUESTIONS,
+    Flag("seed", int, "Decides questions and targets.", 0),
+    Flag("table_name", str, "What the report calls the table; nothing else does."),
+    Flag("release_name", str, "What it calls the release; its folder's name else."),
+    Flag("author", str, "Who answers for the report."),
+    reads=True,
+    stage="reading",
+)
+def report(
+    release: Path, table: Any, out: Path | None, attacks: list[str] | None, **settings: Any
+) -> Shown:
+    """Write what a release promises and how it was checked; exit code 4 where the audit fails."""
+    from sfumato.evidence.report import write_report
+
+    out = out or Path(f"{release.resolve().name}-report")
+    written = write_report(release, table=table, out=out, attacks=attacks or "all", **settings)
+    undecided = 5 if table is not None and written.holds is None else 0
+    return Shown(written, written, 4 if written.holds is False else undecided)
