@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from sklearn.base import clone
 from sklearn.metrics import log_loss
 
 from sfumato.errors import SfumatoError, UsageError, WeakPromiseWarning
@@ -53,20 +52,14 @@ def blind() -> float:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    ("learner", "share"),
-    [
-        (LogisticRegression(standard_errors=False), 0.15),
-        (LogisticRegression(standard_errors=False, correction="backward"), 0.15),
-    ],
-)
 def test_a_release_teaches_nearly_what_the_table_does(
-    releases: dict[str, OpenedRelease], blind: float, kind: str, learner: object, share: float
+    releases: dict[str, OpenedRelease], blind: float, kind: str
 ) -> None:
-    """At most this share of what the table teaches is lost; the worst seen is two thirds of it."""
-    raw = loss(clone(learner).fit(TRAIN, target="ill", features=QUASI))
-    model = clone(learner).fit(releases[kind], target="ill")
-    assert loss(model) < raw + share * (blind - raw)
+    """At most 15 % of what the table teaches is lost; the worst seen is two thirds of it."""
+    raw, model = (LogisticRegression(standard_errors=False) for _ in range(2))
+    raw.fit(TRAIN, target="ill", features=QUASI)
+    model.fit(releases[kind], target="ill")
+    assert loss(model) < loss(raw) + 0.15 * (blind - loss(raw))
 
 
 def test_frames_of_every_library_give_the_same_answers(
@@ -79,9 +72,8 @@ def test_frames_of_every_library_give_the_same_answers(
     shuffled = TEST.to_pandas().sample(frac=1, random_state=1)[::-1]
     assert model.score(shuffled) == pytest.approx(model.score(TEST))
     assert np.array_equal(pickle.loads(pickle.dumps(model)).predict_proba(TEST), expected)
-    assert np.array_equal(
-        clone(model).fit(releases["uniform"].path, target="ill").predict_proba(TEST), expected
-    )
+    again = LogisticRegression().fit(releases["uniform"].path, target="ill")
+    assert np.array_equal(again.predict_proba(TEST), expected)
 
 
 def test_the_table_itself_has_the_coefficients_of_maximum_likelihood() -> None:
@@ -126,7 +118,6 @@ def test_features_that_leave_out_what_blocks_are_cut_by_are_warned_of(
         LogisticRegression().fit(releases["local"], **asked)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        LogisticRegression(correction="backward").fit(releases["local"], **asked)
         LogisticRegression().fit(releases["local"], target="ill")
 
 
@@ -143,7 +134,6 @@ def test_a_number_is_regressed_on_quasi_columns(published: Publish) -> None:
 
 def refused() -> list[tuple[str, dict[str, object], str]]:
     return [
-        ("uniform", {"target": None}, "Say which column is to be predicted"),
         ("uniform", {"target": "height"}, "no column 'height'"),
         ("uniform", {"target": "ill", "features": ["ill"]}, "its own features"),
         ("uniform", {"target": "ill", "features": []}, "no feature to learn from"),
@@ -172,14 +162,12 @@ def test_releases_that_teach_nothing_are_refused(published: Publish) -> None:
 
 def test_bad_settings_and_frames_are_refused(releases: dict[str, OpenedRelease]) -> None:
     release = releases["uniform"]
-    for broken in (
-        LogisticRegression(correction="sideways"),
-        LogisticRegression(C=0.0),
-    ):
-        with pytest.raises(UsageError):
-            broken.fit(release, target="ill")
-    with pytest.raises(UsageError, match="leave y out"):
-        LogisticRegression().fit(release, ["flu"], target="ill")
+    with pytest.raises(UsageError, match="C must be above 0"):
+        LogisticRegression(C=0.0).fit(release, target="ill")
+    with pytest.raises(UsageError, match=r"call fit\(…\) first"):
+        LogisticRegression().predict(TEST)
+    with pytest.raises(UsageError, match="a frame of pandas, Polars or pyarrow"):
+        LogisticRegression().fit(np.zeros((3, 2)), target="ill")
     with pytest.raises(UsageError, match="no numbers"):
         LinearRegression().fit(release, target="ill")
     model = LogisticRegression(standard_errors=False).fit(release, target="ill")

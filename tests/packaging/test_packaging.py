@@ -13,7 +13,7 @@ from tests.packaging.lowest import lowest
 
 ROOT = Path(__file__).parents[2]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-FOR_USERS = ("spark", "postgres", "web", "files", "learn")
+FOR_USERS = ("spark", "postgres", "web", "files")
 
 
 def test_every_dependency_of_a_user_has_both_ends() -> None:

@@ -1,4 +1,4 @@
-"""What a learner is given: a release with a target, a frame with one, or scikit-learn's X and y."""
+"""What a learner is given: a release or a frame, and the name of its target."""
 
 from __future__ import annotations
 
@@ -49,21 +49,17 @@ def as_table(frame: Any) -> pa.Table:
         return pa.Table.from_batches([frame])
     if hasattr(frame, "__arrow_c_stream__"):
         return pa.table(frame)
-    if isinstance(frame, np.ndarray) and frame.ndim == 2:
-        return pa.table({f"x{index}": column for index, column in enumerate(frame.T)})
     raise UsageError(
-        "Expected a frame of pandas, Polars or pyarrow, or an array. "
-        f"Got {type(frame).__name__} instead."
+        f"Expected a frame of pandas, Polars or pyarrow. Got {type(frame).__name__} instead."
     )
 
 
 def from_release(
-    release: Release, target: str | None, features: Sequence[str] | None, *, numbers: bool
+    release: Release, target: str, features: Sequence[str] | None, *, numbers: bool
 ) -> Examples:
     """`numbers` says that the target is a number to be estimated, not a class."""
     columns = {column.name: column for column in release.columns}
     chosen = _chosen(list(columns), target, features, release.where)
-    assert target is not None
     sensitive = {column.name for column in release.sensitive}
     if features is None:
         chosen = [name for name in chosen if name not in sensitive]
@@ -94,11 +90,10 @@ def from_release(
 
 
 def from_frame(
-    table: pa.Table, target: str | None, features: Sequence[str] | None, *, numbers: bool
+    table: pa.Table, target: str, features: Sequence[str] | None, *, numbers: bool
 ) -> Examples:
     """A raw frame, every value of which is seen."""
     chosen = _chosen(table.column_names, target, features, "the frame")
-    assert target is not None
     kinds = {name: is_number(table.schema.field(name).type) for name in chosen}
     outcome = table.column(target)
     return Examples(
@@ -107,10 +102,8 @@ def from_frame(
 
 
 def _chosen(
-    known: Sequence[str], target: str | None, features: Sequence[str] | None, where: str
+    known: Sequence[str], target: str, features: Sequence[str] | None, where: str
 ) -> list[str]:
-    if target is None:
-        raise UsageError("Say which column is to be predicted: target=….")
     if isinstance(features, str):
         features = [name.strip() for name in features.split(",")]
     chosen = [name for name in known if name != target] if features is None else list(features)

@@ -9,12 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-from sklearn.base import RegressorMixin
 
 from sfumato.errors import UsageError
 from sfumato.learn.base import Learner
-from sfumato.learn.coefficients import Coefficient, listed_coefficients
 from sfumato.learn.examples import Examples, as_numbers
 from sfumato.learn.features import numbers_of
 from sfumato.learn.sandwich import sandwich, scatter
@@ -24,7 +21,7 @@ from sfumato.operators.base import FloatArray
 _FLAT = 1e-10  # of the largest eigenvalue of Σ x·xᵀ: directions that nothing is known of
 
 
-class LinearRegression(RegressorMixin, Learner):  # type: ignore[misc]
+class LinearRegression(Learner):
     """Least squares of a number, sensitive or not, on quasi columns.
 
     `coef_` has the slopes by unit, `coef_stderr_` their standard errors, in which people's scatter
@@ -32,9 +29,6 @@ class LinearRegression(RegressorMixin, Learner):  # type: ignore[misc]
     """
 
     estimates_numbers = True
-
-    def __init__(self) -> None:
-        pass
 
     def _learn(self, examples: Examples) -> None:
         design = examples.features.design(examples.table).toarray()
@@ -44,11 +38,9 @@ class LinearRegression(RegressorMixin, Learner):  # type: ignore[misc]
             seen = examples.target
             numbers = seen.unbiased() @ as_numbers(seen)
         else:
-            numbers = numbers_of(self.target_ or "y", examples.target)
+            numbers = numbers_of("the target", examples.target)
             if not np.isfinite(numbers).all():
-                raise UsageError(
-                    f"Column {self.target_!r} has missing numbers: leave these records out first."
-                )
+                raise UsageError("The target has missing numbers: leave these records out first.")
         normal = design.T @ design
         self._slopes = np.asarray(np.linalg.pinv(normal, _FLAT, True) @ (design.T @ numbers))
         rest = numbers - design @ self._slopes
@@ -63,18 +55,12 @@ class LinearRegression(RegressorMixin, Learner):  # type: ignore[misc]
         self.intercept_stderr_, self.coef_stderr_ = float(errors[0]), errors[1:]
         self.coef_names_ = examples.features.labels
 
-    def predict(self, X: Any) -> FloatArray:
+    def predict(self, frame: Any) -> FloatArray:
         """The mean of the target given the features of every row."""
-        table = self._table(X)
-        return np.asarray(self._features.design(table) @ self._slopes)
+        return np.asarray(self._features.design(self._table(frame)) @ self._slopes)
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """R²; a frame may hold the target itself."""
-        truth = self._truth(X, y)
-        if isinstance(truth, pa.ChunkedArray):
-            truth = numbers_of(str(self.target_), truth)
-        return float(super().score(X, truth, sample_weight))
-
-    def coefficients(self, confidence: float = 0.95) -> list[Coefficient]:
-        """Every coefficient with its standard error and interval."""
-        return listed_coefficients(self, [None], confidence)
+    def score(self, frame: Any) -> float:
+        """R², from a frame that holds the target."""
+        truth = numbers_of(self.target_, self._truth(frame))
+        rest = ((truth - self.predict(frame)) ** 2).sum()
+        return float(1 - rest / ((truth - truth.mean()) ** 2).sum())

@@ -15,7 +15,6 @@ from sfumato.columns import value_text
 from sfumato.draws import Draws, IntArray
 from sfumato.errors import UsageError
 from sfumato.learn.seen import Seen, truly_seen
-from sfumato.learn.undone import unbiased_weights
 from sfumato.operators.base import FloatArray
 from sfumato.queries.bucket_table import bucket_table_of
 from sfumato.queries.model_sample import (
@@ -27,7 +26,6 @@ from sfumato.queries.model_sample import (
 )
 from sfumato.release import (
     BucketedRelease,
-    GeneralizedRelease,
     PerturbedRelease,
     Release,
 )
@@ -45,10 +43,7 @@ def read_quasi(release: Release) -> pa.Table:
 def read_hidden(release: Release, column: str) -> Read:
     """The quasi columns, and what is seen of a sensitive column."""
     _check(release)
-    for kind, read in READERS.items():
-        if isinstance(release, kind):
-            return read(release, column)
-    raise UsageError(f"Nothing can be learned from releases of the kind {release.kind!r}.")
+    return READERS[release.kind](release, column)
 
 
 def sorted_values(values: list[Any]) -> list[int]:
@@ -62,7 +57,7 @@ def sorted_values(values: list[Any]) -> list[int]:
 def _check(release: Release) -> None:
     if not release.rows:
         raise UsageError(f"{release.where} has no records, so there is nothing to learn from.")
-    if isinstance(release, GeneralizedRelease):
+    if release.kind not in READERS:
         raise UsageError(
             f"{release.where} shows ranges and sets in the place of quasi values, and nothing that "
             "holds for single people can be learned from these: ask for a perturbed or a bucketed "
@@ -94,7 +89,6 @@ def _read_drawn(release: Any, column: str) -> Read:
         prior,
         shown,
         chances,
-        *unbiased_weights(chances, prior),
         np.arange(len(shown)),
         copies=copies,
     )
@@ -118,7 +112,6 @@ def _read_listed(release: Any, column: str) -> Read:
     listed = listed.toarray()
     first = np.array(release.first_buckets)
     block = np.searchsorted(first, np.flatnonzero(chosen), side="right") - 1
-    weights, least_share = _listed_weights(listed, block)
     totals = listed.sum(axis=0)
     seen = Seen(
         column,
@@ -126,8 +119,6 @@ def _read_listed(release: Any, column: str) -> Read:
         np.maximum(totals, 1e-3) / np.maximum(totals, 1e-3).sum(),
         dealt.bucket,
         _placed(listed, block),
-        weights,
-        least_share,
         dealt.bucket,
         dealt,
         listed,
@@ -144,24 +135,9 @@ def _placed(listed: FloatArray, block: IntArray) -> FloatArray:
     return np.asarray(listed / np.maximum(totals, 1.0)[block])
 
 
-def _listed_weights(listed: FloatArray, block: IntArray) -> tuple[FloatArray, float]:
-    """Unbiased weights by bucket, from the buckets of its block; and how well they are told."""
-    weights, least_share = np.empty_like(listed), 1.0
-    for number in np.unique(block):
-        inside = np.flatnonzero(block == number)
-        totals = listed[inside].sum(axis=0)
-        there = np.flatnonzero(totals)  # a value that nobody in the block has counts nothing
-        shares = listed[np.ix_(inside, there)] / totals[there]
-        unbiased, least = unbiased_weights(shares, totals[there] / totals.sum())
-        weights[inside] = 0.0
-        weights[np.ix_(inside, there)] = unbiased
-        least_share = min(least_share, least)
-    return weights, least_share
-
-
-READERS: dict[type[Release], Callable[[Any, str], Read]] = {
-    PerturbedRelease: _read_drawn,
-    BucketedRelease: _read_listed,
+READERS: dict[str, Callable[[Any, str], Read]] = {
+    PerturbedRelease.kind: _read_drawn,
+    BucketedRelease.kind: _read_listed,
 }
 
 

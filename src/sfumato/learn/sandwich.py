@@ -95,12 +95,10 @@ def softmax_scores(design: Any, chances: FloatArray, block: IntArray) -> FloatAr
     return block_scores.reshape(*block_scores.shape[:2], -1)
 
 
-def softmax_curvature(
-    design: Any, chances: FloatArray, given: FloatArray, *, latent: bool
-) -> FloatArray:
+def softmax_curvature(design: Any, chances: FloatArray, given: FloatArray) -> FloatArray:
     """H of slopes against the first class, where records are independent.
 
-    By (feature, class), feature by feature; `latent` says that what is given is uncertain itself.
+    By (feature, class), feature by feature.
     """
     features, classes = design.shape[1], chances.shape[1] - 1
     hessian = np.empty((features, classes, features, classes))
@@ -108,8 +106,7 @@ def softmax_curvature(
         for other in range(one + 1):
             same = float(one == other)
             weight = chances[:, one + 1] * (same - chances[:, other + 1])
-            if latent:
-                weight = weight - given[:, one + 1] * (same - given[:, other + 1])
+            weight -= given[:, one + 1] * (same - given[:, other + 1])
             block = (design.T @ design.multiply(weight[:, None])).toarray()
             hessian[:, one, :, other] = block
             hessian[:, other, :, one] = block.T

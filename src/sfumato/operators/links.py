@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -106,7 +106,6 @@ class RecordLikelihoods(ABC):
     """What is seen of records: how likely, for each value that a record might have."""
 
     units: int  # what is independent of each other: records, or buckets
-    is_latent: ClassVar[bool] = True  # whether the chances given what is seen follow the rule's
 
     @abstractmethod
     def of(self, chosen: IntArray) -> tuple[IntArray, RecordLikelihoods]:

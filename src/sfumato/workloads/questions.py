@@ -14,6 +14,7 @@ from sfumato.workloads.conditions import Condition, OneOf
 class CountQuestion:
     """How many records satisfy the conditions on quasi columns and have one of `values`.
 
+    >>> from sfumato.workloads.conditions import Between
     >>> CountQuestion({"age": Between(30, 39)}, "disease", ("flu",)).sql()
     'SELECT COUNT(*) FROM release WHERE "age" BETWEEN 30 AND 39 AND "disease" = \\'flu\\''
     """
