@@ -5,6 +5,8 @@ Chi-square tests run on fixed seeds with a false-alarm probability of 1e-6 each.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from scipy import stats
 
 from sfumato import datasets
 from sfumato.datasets import GENERATORS, generate, schema, write_dataset
-from sfumato.datasets.network import Network
+from sfumato.datasets.network import Network, rake
 from sfumato.draws import Draws
 from sfumato.errors import DataError, UsageError
 
@@ -228,3 +230,23 @@ def test_wrong_usage() -> None:
     for stays in (0, 1.5, "x", 1 << 17):
         with pytest.raises(UsageError, match="'stays' parameter of hospital must be"):
             generate("hospital", 1, seed=1, stays=stays)
+
+
+def test_rake_meets_both_margins_and_keeps_zeros() -> None:
+    tilt = np.array([[[1.0, 2, 0], [3, 1, 1]], [[1, 1, 1], [0, 5, 1]]])
+    cells = np.array([[0.2, 0.3], [0.5, 0.0]])
+    wanted = np.array([0.3, 0.4, 0.3])
+    shares = rake(tilt, cells, wanted)
+    assert np.allclose(shares.sum(axis=-1), 1)
+    assert np.allclose((cells[..., None] * shares).sum(axis=(0, 1)), wanted)
+    assert shares[0, 0, 2] == 0
+    odds = shares[0, 1, 0] * shares[1, 0, 1] / shares[0, 1, 1] / shares[1, 0, 0]
+    assert odds == pytest.approx(3)  # raking keeps the odds ratios of the tilt
+
+
+def test_import_is_light() -> None:
+    heavy = "[m for m in ('numpy', 'pyarrow', 'scipy', 'duckdb') if m in sys.modules]"
+    code = f"import sys, sfumato.errors; before = {heavy}; import sfumato.datasets; " + (
+        f"sys.exit(before != {heavy})"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

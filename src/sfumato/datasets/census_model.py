@@ -8,15 +8,13 @@ occupation follows education, gender and age, and work class follows occupation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from types import SimpleNamespace
-from typing import NamedTuple
 
 import numpy as np
 
-from sfumato.datasets.alias import FloatArray
 from sfumato.datasets.network import (
+    FloatArray,
     Network,
     NetworkColumn,
     Parent,
@@ -35,28 +33,17 @@ BAND_AGE = np.array([18, 22, 27, 32, 40, 50, 60, 69, 79], np.float64)  # a typic
 HOME, HOME_SHARE = "United States", 0.876
 
 
-class Occupation(NamedTuple):
-    """What the model knows of an occupation; the k-th has the k-th largest overall share.
-
-    `schooling` is the education code where it is most common; `men` > 0 leans to men, < 0 to
-    women; `years` is the age where it is most common; `employer` says which employers it has.
-    """
-
-    name: str
-    schooling: float
-    men: float
-    years: float
-    employer: str
-
-
 @cache
 def network() -> Network:
     """The census-like population; made once."""
     # shares, weights against one another, and who leans to what; of education, code by code (10 is
     # high school, 14 a bachelor's degree), also the years of age before which it is rare; of races,
     # the regions that they are drawn to, 1 where nothing is said
-    told = SimpleNamespace(**listed("census"))
-    jobs = [Occupation(*row) for row in told.occupations]
+    # an occupation, the k-th having the k-th largest share: the education code where it is most
+    # common, > 0 where it leans to men and < 0 to women, the age where it is most common, and which
+    # employers it has
+    told = listed("census")
+    jobs, schooling, men, years, employers = zip(*told.occupations, strict=True)
     ages = np.arange(AGES.start, AGES.stop)
     # working adults: rising through the twenties, falling through the sixties
     age = shares_of(1 / (1 + np.exp((25 - ages) / 3.2)) / (1 + np.exp((ages - 58) / 6.0)))
@@ -72,8 +59,8 @@ def network() -> Network:
     countries, regions, country_shares = _countries(told)
     races = tuple(told.races)
     drawn_to = [[told.drawn_to[race].get(region, 1.0) for region in regions] for race in races]
-    workclass = shares_of(np.array([told.employers[job.employer] for job in jobs], np.float64))
-    names = tuple(job.name for job in jobs)
+    workclass = shares_of(np.array([told.employers[employer] for employer in employers]))
+    leaning = _occupation_tilt(levels, *map(np.array, (schooling, men, years)))
     columns = (
         NetworkColumn("age", tuple(AGES), age, integers="int16"),
         NetworkColumn("gender", ("male", "female"), gender, (by_age,)),
@@ -90,8 +77,8 @@ def network() -> Network:
         ),
         NetworkColumn(
             "occupation",
-            names,
-            rake(_occupation_tilt(jobs, levels), people, occupation_shares),
+            jobs,
+            rake(leaning, people, occupation_shares),
             (by_age, by_gender, Parent("education", np.arange(len(levels)))),
         ),
         NetworkColumn(
@@ -120,11 +107,10 @@ def _marital(told: SimpleNamespace) -> FloatArray:
     return shares_of(np.stack([men, men * np.array(told.women_marital)], axis=1))
 
 
-def _occupation_tilt(jobs: Sequence[Occupation], levels: FloatArray) -> FloatArray:
+def _occupation_tilt(
+    levels: FloatArray, schooling: FloatArray, men: FloatArray, years: FloatArray
+) -> FloatArray:
     """How each (band, gender, education) leans to each occupation: products of three bells."""
-    schooling = np.array([job.schooling for job in jobs])
-    men = np.array([job.men for job in jobs])
-    years = np.array([job.years for job in jobs])
     # hardly any schooling is alike: code 1 leans where code 5 does, not to everything equally
     known = np.maximum(levels, 5.0)[:, None]
     by_level = np.exp(-(((known - schooling) / 2.1) ** 2) / 2) + 0.003

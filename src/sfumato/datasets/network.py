@@ -9,27 +9,34 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
-from sfumato.datasets.alias import AliasTable, Codes, FloatArray, Offsets
 from sfumato.draws import Draws, IntArray, Positions
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+FloatArray = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int32]
+
+PATIENT = "patient"
 _CHUNK = 1 << 15  # rows per inner step: temporaries stay in the second-level cache
 _RAKING_STEPS = 400  # a fixed number, so that the tables never depend on a stopping rule
+_ONCE = 90  # patients of one stay in a cycle
+_GOLDEN = 0.6180339887498949  # its multiples, modulo 1, are spread evenly: an order without draws
 
 
-def listed(name: str) -> Any:
-    """A list of data that comes with the package."""
-    return json.loads(
-        resources.files("sfumato.datasets").joinpath(f"{name}.json").read_text("utf-8")
-    )
+def listed(name: str) -> SimpleNamespace:
+    """The lists of a table that come with the package."""
+    text = resources.files("sfumato.datasets").joinpath(f"{name}.json").read_text("utf-8")
+    return SimpleNamespace(**json.loads(text))
 
 
 @dataclass(frozen=True)
@@ -63,29 +70,25 @@ class NetworkColumn:
         assert self.shares.shape == wanted, (self.name, self.shares.shape, wanted)
 
     @cached_property
-    def table(self) -> AliasTable:
-        return AliasTable.from_shares(self.shares.reshape(-1, len(self.values)))
+    def ends(self) -> FloatArray:
+        """Where each value's part of a row ends, row n from n to n + 1, one after the other.
 
-    @cached_property
-    def offsets(self) -> tuple[Offsets, ...]:
-        """For each parent: value code → its part of the row's place in the alias table."""
-        stride = self.table.slots
-        parts: list[Offsets] = []
-        for parent in reversed(self.parents):
-            parts.insert(0, (parent.groups * stride).astype(np.intp))
-            stride *= parent.size
-        return tuple(parts)
-
-    def _places(self, codes: dict[str, Codes], rows: slice) -> Offsets:
-        position = np.zeros(rows.stop - rows.start, np.intp)
-        for parent, offset in zip(self.parents, self.offsets, strict=True):
-            position += offset.take(codes[parent.column][rows])
-        return position
+        >>> NetworkColumn("x", ("a", "b"), np.array([[0.25, 0.75], [1, 0]]),
+        ...               (Parent("y", np.arange(2)),)).ends.tolist()
+        [0.25, 1.0, 2.0, 2.0]
+        """
+        ends = np.cumsum(self.shares.reshape(-1, len(self.values)), axis=1)
+        ends /= ends[:, -1:]  # exactly 1 from the last value on that occurs
+        return np.asarray((ends + np.arange(len(ends))[:, None]).reshape(-1))
 
     def draw(self, draws: Draws, start: int, codes: dict[str, Codes], rows: slice) -> IntArray:
         """Codes for the records `start … ` of the stream, which lie in `rows` of `codes`."""
-        words = draws.words(self.name, Positions(start, rows.stop - rows.start))
-        return self.table.pick(words, self._places(codes, rows))
+        row = np.zeros(rows.stop - rows.start, np.int64)
+        for parent in self.parents:
+            row = row * parent.size + parent.groups.take(codes[parent.column][rows])
+        words = draws.words(self.name, Positions(start, len(row)))
+        shares = (words >> np.uint64(20)) * 2.0**-44  # as fine as sums with a row's number are
+        return self.ends.searchsorted(row + shares, side="right") - row * len(self.values)
 
     def arrow_type(self) -> pa.DataType:
         import pyarrow as pa
@@ -94,18 +97,12 @@ class NetworkColumn:
             return pa.type_for_alias(self.integers)
         return pa.dictionary(pa.int32(), pa.string())
 
-    @cached_property
-    def dictionary(self) -> pa.Array:
-        import pyarrow as pa
-
-        return pa.array(self.values, pa.type_for_alias(self.integers or "string"))
-
     def arrow(self, codes: Codes) -> pa.Array:
         import pyarrow as pa
 
         if self.integers:
             return pa.array(np.asarray(self.values, self.integers)[codes])
-        return pa.DictionaryArray.from_arrays(pa.array(codes), self.dictionary, safe=False)
+        return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(self.values))
 
 
 @dataclass(frozen=True)
@@ -139,7 +136,67 @@ class Network:
 
         codes = self.codes(draws, start, count)
         arrays = [self.column(name).arrow(codes[name]) for name in self.order]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema())
+        return pa.RecordBatch.from_arrays(arrays, names=list(self.order))
+
+
+@dataclass(frozen=True)
+class Patients(Network):
+    """The stays of a hospital's network, of patients who have at most `stays` each.
+
+    A patient keeps age, sex and region, and half of the stays are for the same illness. How many
+    stays patients have is a fixed cycle, in which n stays are n^1.5 times as rare as one, so that
+    a longer table begins with the shorter one.
+    """
+
+    stays: int = 20
+    kept: tuple[str, ...] = ("age", "sex", "region")
+
+    @cached_property
+    def _ends(self) -> IntArray:
+        """Rows up to the end of each patient of a cycle."""
+        numbers = np.arange(1, self.stays + 1)
+        sizes = np.repeat(numbers, np.maximum(1, np.rint(_ONCE / numbers**1.5).astype(np.int64)))
+        return np.cumsum(sizes[np.argsort(np.arange(len(sizes)) * _GOLDEN % 1.0)])
+
+    def patients(self, start: int, count: int) -> IntArray:
+        """Whose stay each of these rows is.
+
+        >>> Patients("hospital", (), (), stays=20).patients(0, 8).tolist()
+        [0, 1, 2, 2, 2, 2, 2, 2]
+        """
+        cycle, remainder = np.divmod(np.arange(start, start + count), self._ends[-1])
+        return np.asarray(
+            cycle * len(self._ends) + np.searchsorted(self._ends, remainder, side="right")
+        )
+
+    def codes(self, draws: Draws, start: int, count: int) -> dict[str, Codes]:
+        whose = self.patients(start, count)
+        if not count:
+            return super().codes(draws, start, count)
+        first, people = int(whose[0]), int(whose[-1] - whose[0]) + 1
+        person = super().codes(draws.child("patients"), first, people)
+        codes: dict[str, Codes] = {name: person[name][whose - first] for name in self.kept}
+        stream = draws.child("dataset " + self.name)
+        rows = slice(0, count)
+        for column in self.columns:
+            if column.name not in self.kept:
+                codes[column.name] = column.draw(stream, start, codes, rows).astype(np.int32)
+        again = stream.bernoulli("again", Positions(start, count), Fraction(1, 2))
+        for name in set(codes) - set(self.kept):
+            codes[name] = np.where(again, person[name][whose - first], codes[name])
+        return codes
+
+    def schema(self) -> pa.Schema:
+        import pyarrow as pa
+
+        return pa.schema([(PATIENT, pa.int64()), *super().schema()])
+
+    def batch(self, draws: Draws, start: int, count: int) -> pa.RecordBatch:
+        import pyarrow as pa
+
+        columns = super().batch(draws, start, count).columns
+        whose = pa.array(self.patients(start, count))
+        return pa.RecordBatch.from_arrays([whose, *columns], schema=self.schema())
 
 
 def rake(tilt: FloatArray, cells: FloatArray, wanted: FloatArray) -> FloatArray:
