@@ -88,7 +88,8 @@ class NetworkColumn:
             row = row * parent.size + parent.groups.take(codes[parent.column][rows])
         words = draws.words(self.name, Positions(start, len(row)))
         shares = (words >> np.uint64(20)) * 2.0**-44  # as fine as sums with a row's number are
-        return self.ends.searchsorted(row + shares, side="right") - row * len(self.values)
+        place = np.searchsorted(self.ends, row + shares, side="right")
+        return np.asarray(place - row * len(self.values), np.int64)
 
     def arrow_type(self) -> pa.DataType:
         import pyarrow as pa

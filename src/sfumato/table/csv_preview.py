@@ -181,6 +181,6 @@ def _has_names(records: Sequence[tuple[int, list[str]]], reading: Reading) -> bo
     again = (
         cell in {cells[index] for cells in others if index < len(cells)}
         for index, cell in enumerate(first)
-        if cell
+        if cell and cell.casefold() not in MARKERS
     )
     return not any(again)
