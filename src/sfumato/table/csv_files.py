@@ -13,7 +13,7 @@ import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     import duckdb
 
 _BATCH = 1 << 17
-_TYPES = ["BIGINT", "DOUBLE", "TIME", "DATE", "TIMESTAMP", "TIMESTAMPTZ", "VARCHAR"]
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,7 @@ def _described(
         "skip": look.skip,
         "nullstr": _missing(reading),
     }
-    given = {**options, "sample_size": -1, "auto_type_candidates": _TYPES, "comment": ""}
+    given = {**options, "sample_size": -1, "comment": ""}
     query = f"SELECT * FROM sniff_csv({_literal(str(file))}, {_settings(given)})"
     with _explained(path, file, look):
         (row,) = connection.sql(query).to_arrow_table().to_pylist()
@@ -124,7 +123,19 @@ def _described(
         types = dict(zip(look.names, types.values(), strict=True))
     formats = {"dateformat": row["DateFormat"], "timestampformat": row["TimestampFormat"]}
     options |= {name: text for name, text in formats.items() if text}
-    return CsvFile(path, file, look, options, types)
+    return _without_yes(connection, CsvFile(path, file, look, options, types))
+
+
+def _without_yes(connection: duckdb.DuckDBPyConnection, file: CsvFile) -> CsvFile:
+    """Yes and No stay as they are written; only true and false are no texts."""
+    said = [name for name, kind in file.types.items() if kind == "BOOLEAN"]
+    if not said:
+        return file
+    texts = [f"bool_and(lower(trim({_name(name)})) IN ('true', 'false'))" for name in said]
+    written = file.scan(dict.fromkeys(file.types, "VARCHAR"))
+    (plain,) = connection.sql(f"SELECT {', '.join(texts)} FROM {written}").fetchall()
+    others = [name for name, whole in zip(said, plain, strict=True) if not whole]
+    return replace(file, types=file.types | dict.fromkeys(others, "VARCHAR"))
 
 
 def _missing(reading: Reading) -> list[str]:
