@@ -87,10 +87,6 @@ class Operator(ABC):
         """Expected published counts n·P, along the last axis."""
         return np.asarray(counts @ self.matrix())
 
-    def pull(self, scores: FloatArray) -> FloatArray:
-        """P·s, along the last axis: for each true value, the expected score of what is shown."""
-        return np.asarray(scores @ self.matrix().T)
-
     def estimate(self, published: FloatArray) -> FloatArray:
         """n̂ = P⁻ᵀ o, unbiased, along the last axis."""
         return self.inverse().estimate(published)

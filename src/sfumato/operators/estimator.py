@@ -83,12 +83,6 @@ class Moments:
         """Sums of a number for every line."""
         return sum_by(self.of, lines, self.classes)
 
-    def table(self, weight: Hashable, sizes: Sequence[int]) -> FloatArray:
-        """The sums by (class, symbol of each column)."""
-        cells = np.zeros((self.classes, *sizes))
-        np.add.at(cells, (self.of, *self.shown), self.sums[(weight,)])
-        return cells
-
 
 @dataclass(frozen=True, eq=False)
 class Statistic:

@@ -123,10 +123,6 @@ class Parts(Operator):
         shown = [part.operator.push(counts[..., block]) for part, block in self._blocks()]
         return np.concatenate(shown, axis=-1)
 
-    def pull(self, scores: FloatArray) -> FloatArray:
-        met = [part.operator.pull(scores[..., block]) for part, block in self._blocks()]
-        return np.concatenate(met, axis=-1)
-
     def amplification(self) -> Fraction:
         """Within a part; across parts the part number itself tells them apart (errata T11)."""
         return max(part.operator.amplification() for part in self.parts)

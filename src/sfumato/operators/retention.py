@@ -26,9 +26,6 @@ class RetentionOperator(Operator):
     def push(self, counts: FloatArray) -> FloatArray:
         return push(counts, self.retentions)
 
-    def pull(self, scores: FloatArray) -> FloatArray:
-        return pull(scores, self.retentions)
-
     def inverse(self) -> Inverse:
         return inverse(self.retentions)
 
@@ -47,11 +44,6 @@ def push(counts: FloatArray, retentions: FloatArray) -> FloatArray:
     """n·P along the last axis."""
     moved = (counts * (1 - retentions)).sum(axis=-1, keepdims=True) / retentions.shape[-1]
     return np.asarray(counts * retentions + moved)
-
-
-def pull(scores: FloatArray, retentions: FloatArray) -> FloatArray:
-    """P·s along the last axis."""
-    return np.asarray(scores * retentions + (1 - retentions) * scores.mean(axis=-1, keepdims=True))
 
 
 def spread(retentions: FloatArray) -> FloatArray:
