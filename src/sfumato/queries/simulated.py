@@ -28,7 +28,6 @@ def simulated(
     """Value, standard error and ends by row; not a number where nothing is told."""
     from scipy.special import ndtr
 
-    values = totals.values
     present = np.asarray(totals.present.all(axis=0))
     start = aggregate.combine(*totals.values)
     start = np.where(aggregate.known(totals.values, present) & np.isfinite(start), start, np.nan)
