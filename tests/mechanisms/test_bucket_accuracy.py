@@ -91,9 +91,7 @@ def test_no_buckets_are_better_than_the_bound(values: int, buckets: int, seed: i
     held[:, 0] += 1
     sizes = held.sum(axis=1)
     counts = held.sum(axis=0)
-    operator = BucketOperator(
-        counts.astype(float), held.T @ (held / sizes[:, None].astype(float)), None
-    )
+    operator = BucketOperator(counts.astype(float), held.T @ (held / sizes[:, None].astype(float)))
     largest = [max(Fraction(int(c), int(s)) for c, s in zip(held[:, x], sizes, strict=True))
                for x in range(values)]  # fmt: skip
     bound = least_variances(counts, largest)

@@ -12,8 +12,7 @@ from sfumato.operators import Decoy, FineGrain, Operator, Parts, SubTable, Unifo
 from sfumato.operators.drawn import DrawnEstimated
 from sfumato.operators.estimator import Forms, Moments, Statistic
 from sfumato.operators.inverse import DenseInverse, Inverse
-from sfumato.operators.joint import Joint
-from sfumato.operators.structured import Structured
+from sfumato.operators.weighing import DenseWeights
 
 Floats = npt.NDArray[np.float64]
 VALUES, CLASSES, PROFILES = 5, 7, 3
@@ -96,6 +95,12 @@ def by_hand(
     return value, covariance, reached
 
 
+def both_ways(moments: Moments, inverse: Inverse) -> list[DrawnEstimated]:
+    structured, written = (DrawnEstimated(moments, [inverse]) for _ in range(2))
+    written.way = DenseWeights
+    return [structured, written]
+
+
 @pytest.mark.parametrize("name", OPERATORS)
 @pytest.mark.parametrize("seed", range(3))
 def test_structured_and_written_out_are_the_definition(name: str, seed: int) -> None:
@@ -105,9 +110,9 @@ def test_structured_and_written_out_are_the_definition(name: str, seed: int) -> 
     weights = inverse.weigh(np.eye(VALUES)).T  # by (symbol, value)
     moments, forms, chosen = some_moments(rng, len(weights)), some_forms(rng), statistics(rng)
     value, covariance, reached = by_hand(moments, forms, weights, chosen)
-    ways: list[DrawnEstimated] = [Structured(moments, inverse), Joint(moments, [inverse])]
+    ways = both_ways(moments, inverse)
     if len(weights) == VALUES:
-        ways.append(Joint(moments, [DenseInverse(weights)]))
+        ways.append(DrawnEstimated(moments, [DenseInverse(weights)]))
     gradient = [rng.normal(size=forms.pairs) for _ in chosen]
     expected = np.einsum("ip,jp,ijp->p", gradient, gradient, covariance)
     for way in ways:
@@ -128,7 +133,7 @@ def test_what_is_not_finite_stays_where_it_is() -> None:
     asked = [Statistic("e", "n", there * 1.0, there)]
     inverse = OPERATORS["identity"].inverse()
     assert isinstance(inverse, Inverse)
-    for way in (Structured(moments, inverse), Joint(moments, [inverse])):
+    for way in both_ways(moments, inverse):
         totals = way.read(forms, asked)
         assert totals.values[0].tolist() == [2.0, np.inf]
         assert totals.variance([1.0])[0] == 0

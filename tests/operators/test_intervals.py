@@ -12,9 +12,10 @@ import pytest
 
 import sfumato as sf
 from sfumato.operators import Uniform
+from sfumato.operators.drawn import DrawnEstimated
 from sfumato.operators.estimator import Forms, Moments, Statistic
 from sfumato.operators.intervals import assisted_interval, ratio_interval
-from sfumato.operators.structured import Composition, DrawnEstimator
+from sfumato.operators.weighing import Composition
 
 
 @pytest.mark.parametrize("truth", [-6.0, -2.0, 0.0, 1.0, 3.0, 10.0])
@@ -55,8 +56,8 @@ def test_small_counts_of_redrawn_values_hold_by_exact_chances(records):
     forms = Forms.of(np.zeros(len(steps), np.int64), cells, np.array([0, 1]))
     asked = Statistic("n", "n", there.astype(np.float64), there)
     whole = Composition.of(operator.inverse(), np.full(50, 1_000.0))
-    made = DrawnEstimator(operator.inverse(), whole, shrunk=False)
-    totals = made.estimate(Moments.of_counts(shown, "n"))
+    seen = Moments.of_counts(shown, "n")
+    totals = DrawnEstimated(seen, [operator.inverse()], [whole], shrunk=False)
     read = totals.read(forms, [asked])
     error = np.sqrt(read.variance([1.0]))
     low, high = read.interval(read.values[0], error, 1.959964, [1.0])

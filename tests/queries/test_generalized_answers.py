@@ -14,7 +14,7 @@ from sfumato.engines.publishing import publish, repeat
 from sfumato.engines.receipts import Receipt
 from sfumato.errors import QueryError
 from sfumato.operators.estimator import Forms, Moments, Statistic
-from sfumato.operators.ranges import RangeEstimator, ShareSums
+from sfumato.operators.ranges import RangeEstimated, ShareSums
 from sfumato.queries import open_release
 from sfumato.queries.opened import OpenedRelease
 from sfumato.table import read
@@ -205,7 +205,7 @@ def test_a_count_that_is_certain_ends_at_the_count() -> None:
     moments = Moments(1, np.array([0]), (np.array([0]),), {("n",): summed, ("n", "n"): summed})
     forms = Forms.of(np.arange(1), np.array([[0]]), np.array([0, 1]))
     asked = Statistic("n", "n", np.ones((1, 1)), np.ones((1, 1), np.bool_))
-    totals = RangeEstimator({"n": shares}).estimate(moments).read(forms, [asked])
+    totals = RangeEstimated(moments, {"n": shares}).read(forms, [asked])
     low, high = totals.interval(totals.values[0], np.zeros(1), 1.96, [1.0])
     assert totals.variance([1.0])[0] == 0
     assert low[0] <= 61 <= high[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,10 @@ import pytest
 
 import sfumato as sf
 from sfumato.operators import FineGrain, Operator, Uniform
+from sfumato.operators.drawn import DrawnEstimated
 from sfumato.operators.estimator import Estimator
 from sfumato.operators.inverse import DenseInverse
-from sfumato.operators.joint import JointEstimator
-from sfumato.operators.structured import Composition
+from sfumato.operators.weighing import Composition
 from sfumato.queries import OpenedRelease, ask, open_release
 from sfumato.queries.perturbed_source import PerturbedSource
 
@@ -77,7 +78,7 @@ def test_both_ways_agree(
             Composition.of(inverse, *self._shown_counts([name], inverse.values))
             for name, inverse in zip(columns, inverses, strict=True)
         ]
-        return JointEstimator(inverses, wholes)
+        return partial(DrawnEstimated, inverses=inverses, wholes=wholes)
 
     for wish in ({}, {"keys": True}):
         for sql in QUESTIONS if not wish else QUESTIONS[:1]:

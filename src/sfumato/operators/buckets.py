@@ -15,18 +15,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sfumato.draws import BoolArray, IntArray
+from sfumato.draws import IntArray
 from sfumato.operators.base import FloatArray
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-MOST_MOMENTS = 128  # values: with more, the third moments would not fit
 UNSEEN = 1e-9  # an eigenvalue that rounding cannot tell from 0
 NEARLY_SINGULAR = 1e-4  # of the largest eigenvalue, which is 1
 _SPARSE = 8  # where fewer than one in so many cells are anything, the others are not multiplied
 _DENSE_CELLS = 1 << 18  # that are written out at once
-UNTOLD = 0.25 / NEARLY_SINGULAR  # times the noise of a count that needs no undoing
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,31 +70,15 @@ class BucketOperator:
 
     counts: FloatArray  # o_x: how often a value stands in the buckets
     together: FloatArray  # C[x, y] = Σ_g c_x(g)·c_y(g)/|g|
-    moments: FloatArray | None  # Σ_g c_x(g)·s_g·s_gᵀ by x, s_g = c(g)/|g|; None for many values
 
     @classmethod
     def of(cls, pieces: Iterable[BucketKinds], values: int) -> BucketOperator:
-        """Sum over buckets that come in pieces. Cost: Σ |g|³ over the kinds, sparse."""
-        from scipy.sparse import csr_array
-
-        counts = np.zeros(values)
-        together = np.zeros((values, values))
-        few = values <= MOST_MOMENTS
-        moments = np.zeros((values, values * values)) if few else None
+        """Sum over buckets that come in pieces."""
+        counts, together = np.zeros(values), np.zeros((values, values))
         for piece in pieces:
-            counts_by_kind = piece.held(values)
-            counts += piece.times @ counts_by_kind
+            counts += piece.times @ piece.held(values)
             together += piece.together(values)
-            if moments is not None:
-                share = csr_array(counts_by_kind / counts_by_kind.sum(axis=1)[:, None])
-                weighted = csr_array(counts_by_kind * piece.times[:, None])
-                moments += (weighted.T @ _pairs(share)).toarray()
-        cube = None if moments is None else moments.reshape(values, values, values)
-        return cls(counts, together, cube)
-
-    @property
-    def has_many_values(self) -> bool:
-        return len(self.counts) > MOST_MOMENTS
+        return cls(counts, together)
 
     def matrix(self) -> FloatArray:
         """M; a value that no bucket holds keeps to itself."""
@@ -109,76 +91,22 @@ class BucketOperator:
         matrix[absent, absent] = 1.0
         return matrix
 
-    def met(self, shares: FloatArray) -> FloatArray:
-        """Mᵀ·shares."""
-        meetings = (shares / np.maximum(self.counts, 1)) @ self.together
-        return np.asarray(np.where(self.counts == 0, shares, meetings))
-
-    @cached_property
-    def inverse(self) -> FloatArray:
-        """M⁻¹."""
-        return np.asarray(np.linalg.inv(self.matrix()))
-
-    def scaled(self) -> FloatArray:
-        """C̃ = o^(-½)·C·o^(-½), symmetric, with M's eigenvalues."""
-        root = np.sqrt(np.maximum(self.counts, 1))
-        scaled = self.together / root
-        scaled /= root[:, None]
-        absent = self.counts == 0
-        scaled[absent, absent] = 1.0
-        return np.asarray(scaled)
-
-    def scaled_inverse(self, ridge: float) -> FloatArray:
-        """(C̃ + ridge)⁻¹ by Cholesky. Cost: values³."""
-        from scipy.linalg.lapack import dpotrf, dpotri
-
-        scaled = self.scaled()
-        places = np.arange(len(scaled))
-        scaled[places, places] += ridge
-        factor, failed = dpotrf(scaled.T, lower=0, overwrite_a=1)
-        while failed:  # rounding made it indefinite
-            ridge *= 10
-            scaled = self.scaled()
-            scaled[places, places] += ridge
-            factor, failed = dpotrf(scaled.T, lower=0, overwrite_a=1)
-        upper, _ = dpotri(factor, lower=0, overwrite_c=1)
-        for index in range(len(upper) - 1):
-            upper[index + 1 :, index] = upper[index, index + 1 :]
-        return np.asarray(upper)
-
-    @cached_property
-    def undoing(self) -> FloatArray:
-        """C̃⁻¹, made once; directions that no bucket tells of are stretched by 10⁹."""
-        return self.scaled_inverse(UNSEEN)
-
     @cached_property
     def spectrum(self) -> tuple[FloatArray, FloatArray]:
         """Eigenvalues (ascending) and vectors of C scaled to o = 1: M's, which lie in [0, 1]."""
-        values, vectors = np.linalg.eigh(self.scaled())
+        root, absent = np.sqrt(np.maximum(self.counts, 1)), self.counts == 0
+        scaled = self.together / root / root[:, None]
+        scaled[absent, absent] = 1.0
+        values, vectors = np.linalg.eigh(scaled)
         return values, vectors
-
-    @cached_property
-    def _seen(self) -> BoolArray:
-        return self.spectrum[0] > UNSEEN
 
     @cached_property
     def seen_inverse(self) -> FloatArray:
         """M⁻¹ along all directions that the buckets tell anything of, 0 along the others."""
         values, vectors = self.spectrum
-        seen = vectors[:, self._seen]
-        return self._unscaled((seen / values[self._seen]) @ seen.T)
-
-    @cached_property
-    def unseen(self) -> FloatArray | None:
-        """What is left of a linear form of counts beyond M·M⁻¹; None where all is seen."""
-        if self._seen.all():
-            return None
-        blind = self.spectrum[1][:, ~self._seen]
-        return self._unscaled(blind @ blind.T)
-
-    def _unscaled(self, matrix: FloatArray) -> FloatArray:
-        root = np.sqrt(np.maximum(self.counts, 1))
-        return np.asarray(matrix * root / root[:, None])
+        seen, root = values > UNSEEN, np.sqrt(np.maximum(self.counts, 1))
+        inverse = (vectors[:, seen] / values[seen]) @ vectors[:, seen].T
+        return np.asarray(inverse * root / root[:, None])
 
     @property
     def condition(self) -> float:
@@ -188,39 +116,23 @@ class BucketOperator:
 
     def confused(self) -> IntArray:
         """Codes of the values that the buckets cannot tell apart, or hardly can."""
-        if self.has_many_values:
-            return np.asarray(np.flatnonzero(np.diagonal(self.undoing) > UNTOLD), np.int64)
         values, vectors = self.spectrum
         weak = vectors[:, values < NEARLY_SINGULAR]
         if not weak.shape[1]:
             return np.empty(0, np.int64)
         return np.asarray(np.flatnonzero(np.sqrt((weak**2).sum(axis=1)) > 0.05), np.int64)
 
-    @cached_property
-    def scatter(self) -> FloatArray:
-        """Σ_x o_x·Cov_x: how the observed o would scatter if every record were drawn anew.
-
-        Cov_x is the covariance of s_g over the slots of x; Σ_g |g|·s_g·s_gᵀ is C itself.
-        """
-        matrix = self.matrix()
-        scatter: FloatArray = self.together - matrix.T @ (self.counts[:, None] * matrix)
-        return scatter
-
     def noise(self, spread: FloatArray) -> FloatArray:
-        """Cov(o) for Σ_x spread_x·Cov_x; `spread` by value along the last axis.
+        """Cov(o) for Σ_x spread_x·Cov_x, Cov_x being that of s_g = c(g)/|g| over the slots
+        of x: here all are taken as their mean; `spread` by value along the last axis.
 
         For n_{A,x} of the o_x records of x, chosen at random among the slots without replacement,
-        spread_x = n_{A,x}(1 − n_{A,x}/o_x)·o_x/(o_x − 1). With many values all Cov_x are taken as
-        their mean.
+        spread_x = n_{A,x}(1 − n_{A,x}/o_x)·o_x/(o_x − 1).
         """
-        if self.moments is None:
-            whole = spread.sum(axis=-1)[..., None, None] / max(self.counts.sum(), 1)
-            return np.asarray(self.scatter * whole)
         matrix = self.matrix()
-        per_record = spread / np.maximum(self.counts, 1)
-        second = np.tensordot(per_record, self.moments, axes=1)
-        noise: FloatArray = second - matrix.T @ (spread[..., :, None] * matrix)
-        return noise
+        scatter = self.together - matrix.T @ (self.counts[:, None] * matrix)
+        whole = spread.sum(axis=-1)[..., None, None] / max(float(self.counts.sum()), 1.0)
+        return np.asarray(scatter * whole)
 
 
 def met_often(held: csr_array, weights: FloatArray) -> FloatArray:
@@ -243,22 +155,3 @@ def met_often(held: csr_array, weights: FloatArray) -> FloatArray:
         dense = held[low : low + step].toarray()
         meetings += (dense * weights[low : low + step, None]).T @ dense
     return meetings
-
-
-def _pairs(share: csr_array) -> csr_array:
-    """Row by row, s_g·s_gᵀ written out flat."""
-    from scipy.sparse import csr_array
-
-    rows, values = share.shape
-    lengths = np.diff(share.indptr)
-    repeat = np.repeat(lengths, lengths)  # each entry meets all entries of its row
-    first = np.repeat(np.arange(share.nnz), repeat)
-    starts = np.repeat(share.indptr[:-1], lengths**2)
-    within = np.arange(len(first)) - np.repeat(
-        np.concatenate([[0], np.cumsum(lengths**2)[:-1]]), lengths**2
-    )
-    second = starts + within % np.repeat(lengths, lengths**2)
-    column = share.indices[first].astype(np.int64) * values + share.indices[second]
-    pointers = np.concatenate([[0], np.cumsum(lengths**2)])
-    data = share.data[first] * share.data[second]
-    return csr_array((data, column, pointers), shape=(rows, values * values))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import replace
 
 import numpy as np
@@ -10,23 +10,26 @@ import numpy as np
 from sfumato.draws import IntArray
 from sfumato.operators.base import FloatArray
 from sfumato.operators.decoy import Decoy, DecoySums, ValueSums
-from sfumato.operators.estimator import Estimated, Estimator, Forms, Moments, Statistic
+from sfumato.operators.drawn import DrawnEstimated
+from sfumato.operators.estimator import Forms, Moments, Statistic
 from sfumato.operators.shrinkage import CountEstimates
-from sfumato.operators.structured import Composition, Structured
+from sfumato.operators.weighing import Composition
 
 _AT_ONCE = 1 << 22  # numbers that are held at the same time for sets of values
 
 
-class DecoyEstimated(Structured):
+class DecoyEstimated(DrawnEstimated):
     """Decoys: the operator whose rows sum to 1, so that estimates add up.
 
     The number of decoys is fixed, and the operator follows from published counts: rows about one
     value have the variance of `Decoy.covariance`, those about several that of `set_covariance`.
     """
 
-    def __init__(self, moments: Moments, operator: Decoy, whole: Composition) -> None:
-        super().__init__(moments, operator.whole_inverse(), whole)
-        self._operator, self._composition = operator, whole
+    def __init__(self, moments: Moments, operator: Decoy, *, shrunk: bool = True) -> None:
+        self._operator, self.inverse = operator, operator.whole_inverse()
+        self._composition = Composition.of(self.inverse, np.array(operator.counts, np.float64))
+        super().__init__(moments, [self.inverse], [self._composition], shrunk=shrunk)
+        (self._symbol,) = moments.shown
 
     def cells(self, number: Hashable) -> CountEstimates:
         estimates = super().cells(number)
@@ -37,25 +40,18 @@ class DecoyEstimated(Structured):
             variance=self._operator.variances_within(every, estimates.independent, people),
         )
 
-    def law(
-        self,
-        forms: Forms,
-        statistics: Sequence[Statistic],
-        at: tuple[int, int],
-        plain: FloatArray,
-        *,
-        independent: bool,
+    def covariance(
+        self, forms: Forms, first: Statistic, second: Statistic, *, independent: bool
     ) -> FloatArray:
-        first, second = (statistics[position] for position in at)
+        plain = super().covariance(forms, first, second, independent=independent)
         closed = self._several(forms, first, second, plain, independent)
         if not (first.is_indicator and second.is_indicator):
             return closed
         low, high = forms.extremes(first.there | second.there)
         single = np.flatnonzero(low == high)
         # what is never negative is kept so: an estimate outside its bounds is noise
-        square = self._held(
-            forms, (first.weight, second.weight), first, at[0] == at[1], independent
-        )
+        weights = first.weight, second.weight
+        square = self._held(forms, weights, first, first is second, independent)
         covariances = [
             self._held(forms, (count.weight,), count, count.weight == count.number, independent)
             for count in (first, second)
@@ -72,11 +68,12 @@ class DecoyEstimated(Structured):
         bounded: bool,
         independent: bool,
     ) -> DecoySums:
-        method = self.independent if independent else self.linear
-        # what only counts records has itself as its square
-        sums = self.moments.sums[weights if weights in self.moments.sums else weights[:1]]
+        z, sums = self.weights(forms), self.moments.both(*weights)
         everything = forms.by_row(self.counted(forms, sums, each.there))
-        of_row = forms.by_row(method(forms, sums, each.values))
+        if independent:
+            of_row = forms.by_row(z.at_pairs(sums, z.true_mean(each.values)))
+        else:
+            of_row = forms.by_row(z.over_lines(z.weigh(each.values), sums))
         return DecoySums(everything, np.clip(of_row, 0.0, everything) if bounded else of_row)
 
     def _several(
@@ -117,8 +114,7 @@ class DecoyEstimated(Structured):
         position[classes] = np.arange(len(classes))
         lines = np.flatnonzero(position[self.moments.of] >= 0)
         shown = np.zeros((len(classes), len(self.inverse.codes)))
-        line_sums = self.moments.sums
-        sums = line_sums[weights if weights in line_sums else weights[:1]][lines]
+        sums = self.moments.both(*weights)[lines]
         np.add.at(shown, (position[self.moments.of[lines]], self._symbol[lines]), sums)
         estimate = np.asarray(self.inverse.estimate(shown))
         if (sums < 0).any():
@@ -134,17 +130,3 @@ def _counted_values(forms: Forms, values: FloatArray) -> IntArray:
     """How many values count in each form."""
     profile, code = np.nonzero((forms.cells >= 0) & (values != 0))
     return np.bincount(forms.cells[profile, code], minlength=int(forms.first[-1]))
-
-
-class DecoyEstimator(Estimator):
-    """For one column of decoys, whose operator knows the published counts."""
-
-    def __init__(self, operator: Decoy, *, shrunk: bool = True) -> None:
-        self._operator, self._shrunk = operator, shrunk
-        shown = np.array(operator.counts, np.float64)
-        self._whole = Composition.of(operator.whole_inverse(), shown)
-
-    def estimate(self, moments: Moments) -> Estimated:
-        estimated = DecoyEstimated(moments, self._operator, self._whole)
-        estimated.shrinks = self._shrunk
-        return estimated

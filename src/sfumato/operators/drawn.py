@@ -18,10 +18,10 @@ variance is at most Σ copies·Σ_x W[y, x]·h(x)².
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -39,8 +39,10 @@ from sfumato.operators.estimator import (
     quotients_of,
     sum_by,
 )
+from sfumato.operators.inverse import Inverse
 from sfumato.operators.shrinkage import Belief, CountEstimates, Shrunk, added_up
 from sfumato.operators.tails import TwoRates, assisted_count
+from sfumato.operators.weighing import Composition, DenseWeights, Inverses, LevelWeights
 
 _USUAL = 30.0  # records
 _NOTHING = 1e-9  # variance of a record
@@ -48,67 +50,99 @@ _MOST_CELLS = 1 << 24  # (pool, value) pairs that deviations are learnt from
 
 
 class DrawnEstimated(Estimated):
-    """Sums over lines: what `Structured` and `Joint` have in common."""
+    """From the inverses of the columns asked about, and what the whole release is made of."""
 
-    moments: Moments
-    rows: float | None  # of the whole release; None where nothing is known of it
-    shrinks: bool = True  # whether estimates are drawn towards independence
-    _beliefs: dict[Hashable, tuple[Belief, FloatArray, FloatArray]]
-
-    @abstractmethod
-    def linear(self, forms: Forms, sums: FloatArray, values: FloatArray) -> FloatArray:
-        """Σ sums·z by pair."""
-
-    @abstractmethod
-    def quadratic(
+    def __init__(
         self,
-        forms: Forms,
-        noise: FloatArray,
-        truth: FloatArray | None,
-        first: FloatArray,
-        second: FloatArray,
-    ) -> FloatArray:
-        """Σ noise·z_i·z_j + truth·Σ_x W[y, x]·h_i(x)·h_j(x) by pair; None for truth is −noise."""
+        moments: Moments,
+        inverses: Inverses,
+        wholes: Sequence[Composition] = (),
+        *,
+        shrunk: bool = True,
+    ) -> None:
+        self.moments, self.shrinks, self._inverses, self._wholes = moments, shrunk, inverses, wholes
+        # of the whole release; None where nothing is known of it
+        self.rows = wholes[0].rows if wholes else None
+        has_levels = len(inverses) == 1 and isinstance(inverses[0], Inverse)
+        self.way: type[LevelWeights | DenseWeights] = LevelWeights if has_levels else DenseWeights
+        self._weights: tuple[Forms, LevelWeights | DenseWeights] | None = None
+        self._beliefs: dict[Hashable, tuple[Belief, FloatArray, FloatArray]] = {}
 
-    @abstractmethod
-    def expected(
-        self,
-        forms: Forms,
-        noise: FloatArray,
-        truth: FloatArray | None,
-        first: FloatArray,
-        second: FloatArray,
-    ) -> FloatArray:
-        """`quadratic` on average, if the records were like those of the whole release."""
+    def weights(self, forms: Forms) -> Any:
+        if self._weights is None or self._weights[0] is not forms:
+            self._weights = forms, self.way(self.moments, forms, self._inverses, self._wholes)
+        return self._weights[1]
 
-    @abstractmethod
+    def linear(self, forms: Forms, each: Statistic) -> FloatArray:
+        """Σ e·z by row."""
+        z = self.weights(forms)
+        sums = self.moments.sums[(each.weight,)]
+        return forms.by_row(z.over_lines(z.weigh(each.values), sums))
+
+    def independent(self, forms: Forms, each: Statistic) -> FloatArray:
+        """Σ e·h on average by row, if the records were like those of the whole release."""
+        z, sums = self.weights(forms), self.moments.sums[(each.weight,)]
+        return forms.by_row(z.at_pairs(sums, z.true_mean(each.values)))
+
     def counted(self, forms: Forms, sums: FloatArray, there: BoolArray) -> FloatArray:
         """Σ sums over the lines that can have a value that is there, by pair."""
+        z = self.weights(forms)
+        return np.asarray(z.over_lines(z.reach(there), sums))
 
-    @abstractmethod
-    def independent(self, forms: Forms, sums: FloatArray, values: FloatArray) -> FloatArray:
-        """Σ sums·h on average, if the records were like those of the whole release, by pair."""
+    def covariance(
+        self, forms: Forms, first: Statistic, second: Statistic, *, independent: bool
+    ) -> FloatArray:
+        """Σ noise·z_i·z_j + truth·Σ_x W[y, x]·h_i(x)·h_j(x) by row, truth being −noise but for
+        samples; or this on average, if the records were like those of the whole release."""
+        sums = self.moments.both(first.weight, second.weight)
+        noise, truth = sums, -sums
+        if self.moments.copies is not None:
+            noise = sums * self.moments.copies
+            truth = np.where(np.asarray(self.moments.sampled), 0.0, -noise)
+        z, both = self.weights(forms), first.values * second.values
+        one = z.weigh(first.values)
+        square = z.times(one, one if second is first else z.weigh(second.values))
+        if independent:
+            whole = z.at_pairs(noise, z.mean(square, z.shown))
+            return forms.by_row(whole + z.at_pairs(truth, z.true_mean(both)))
+        return forms.by_row(z.over_lines(square, noise) + z.over_lines(z.weigh(both), truth))
 
-    @abstractmethod
-    def rates(self, forms: Forms, sums: FloatArray, there: BoolArray) -> tuple[FloatArray, ...]:
-        """By pair: those who have something that is there, under independence, and how many of
-        them show something that is; the same of those who have nothing."""
+    def rates(self, forms: Forms, sums: FloatArray, there: BoolArray) -> list[FloatArray]:
+        """By row: those who have something that is there, under independence, and how many of them
+        show something that is; the same of those who have nothing.
 
-    @abstractmethod
+        With Q what of a block shows something that is there, F what has it, and the step from what
+        others add to what those who show it do: Q = F·q₁ + (1 − F)·q₀, q₁ − q₀ = 1/step.
+        """
+        z, asked = self.weights(forms), there.astype(np.float64)
+        marked, weights = z.mark(there), z.weigh(asked)
+        has, shows, whole = z.true_mean(asked), z.mean(marked, z.shown), z.mean(weights, z.shown)
+        inside = z.mean(z.times(marked, weights), z.shown)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = inside / shows - (whole - inside) / (1 - shows)
+            jump = np.where(np.isfinite(step) & (step >= 1), 1 / step, 1.0)
+        other, reached = np.clip(shows - has * jump, 0.0, 1.0), has > 0
+        parts = (has, has * np.clip(other + jump, 0.0, 1.0), 1 - has, (1 - has) * other)
+        return [forms.by_row(z.at_pairs(sums, np.where(reached, part, 0.0))) for part in parts]
+
     def cells(self, number: Hashable) -> CountEstimates:
         """By (pool, value): estimates of counts."""
-
-    def law(
-        self,
-        forms: Forms,
-        statistics: Sequence[Statistic],
-        at: tuple[int, int],
-        plain: FloatArray,
-        *,
-        independent: bool,
-    ) -> FloatArray:
-        """The covariance by row, where the operator knows more than that of independent draws."""
-        return plain
+        sizes, pools = tuple(inverse.values for inverse in self._inverses), self.pools
+        many = math.prod(sizes)
+        every = np.arange(many).reshape(1, *sizes)
+        forms = Forms.of(np.zeros(self.moments.classes, np.int64), every, np.array([0, many]))
+        row = self.pool[forms.pair_class] * many + forms.pair_form
+        forms, ones = forms.placed(row, pools * many), np.ones(every.shape)
+        count = Statistic(number, number, ones, ones > 0)
+        variance = self.covariance(forms, count, count, independent=True)
+        people = sum_by(self.pool, self.moments.total(number), pools)
+        assert self.rows is not None
+        return CountEstimates(
+            self.linear(forms, count).reshape(pools, many),
+            self.independent(forms, count).reshape(pools, many),
+            np.maximum(variance, 0.0).reshape(pools, many),
+            1 - people[:, None] / max(self.rows, 1.0),
+        )
 
     @cached_property
     def pool(self) -> IntArray:
@@ -125,7 +159,8 @@ class DrawnEstimated(Estimated):
         if number not in self._beliefs:
             pools = self.pools
             people = sum_by(self.pool, self.moments.total(number), pools)
-            if pools * math.prod(self.sizes) > _MOST_CELLS:
+            sizes = [inverse.values for inverse in self._inverses]
+            if self.moments.classes * math.prod(sizes) > _MOST_CELLS:
                 self._beliefs[number] = Belief.usual(pools), people, np.empty((pools, 0))
             else:
                 cells = self.cells(number)
@@ -134,11 +169,6 @@ class DrawnEstimated(Estimated):
                 shown = cells.moved(belief.shrunk(cells, group).kept)
                 self._beliefs[number] = belief, people, added_up(shown, people, cells.variance)
         return self._beliefs[number]
-
-    @property
-    @abstractmethod
-    def sizes(self) -> tuple[int, ...]:
-        """How many values the columns have."""
 
     def reached(self, forms: Forms) -> BoolArray:
         ones = np.ones(len(self.moments.of))
@@ -181,9 +211,7 @@ class _DrawnSums:
     ) -> None:
         self._estimated, self._forms, self._statistics = estimated, forms, statistics
         self._moments = estimated.moments
-        self._unbiased = np.stack(
-            [self._linear(statistic, statistic.values) for statistic in statistics]
-        )
+        self._unbiased = np.stack([estimated.linear(forms, statistic) for statistic in statistics])
         self._rows: list[_Row] = [] if estimated.rows is None else self._of_statistics()
 
     def totals(self) -> Totals:
@@ -216,10 +244,6 @@ class _DrawnSums:
                 covariances[i, j] = covariances[j, i] = self._covariance(i, j, usual)
         return covariances
 
-    def _linear(self, each: Statistic, values: FloatArray) -> FloatArray:
-        sums = self._moments.sums[(each.weight,)]
-        return self._forms.by_row(self._estimated.linear(self._forms, sums, values))
-
     def _count(self, each: Statistic) -> FloatArray:
         sums = self._moments.sums[(each.number,)]
         return self._forms.by_row(self._estimated.counted(self._forms, sums, each.there))
@@ -238,8 +262,7 @@ class _DrawnSums:
         statistic, row, unbiased = self._statistics[place], self._rows[place], self._unbiased[place]
         if statistic.is_count:
             return row.shown
-        sums = self._moments.sums[(statistic.weight,)]
-        start = self._forms.by_row(self._estimated.independent(self._forms, sums, statistic.values))
+        start = self._estimated.independent(self._forms, statistic)
         kept = row.shrunk.kept
         moved = np.where(kept == 1, unbiased, start + kept * (unbiased - start))
         # what a record adds in the mean, for as many as are shown
@@ -259,11 +282,9 @@ class _DrawnSums:
         kept = forms.row >= 0
         pool[forms.row[kept]] = estimated.pool[forms.pair_class[kept]]
         belief, _, _ = estimated.belief(each.number)
-        independent, showing, others, shown = (
-            forms.by_row(part) for part in estimated.rates(forms, sums, each.counted)
-        )
+        independent, showing, others, shown = estimated.rates(forms, sums, each.counted)
         people = forms.by_row(estimated.counted(forms, sums, each.counted))
-        unbiased = self._linear(count, count.values)
+        unbiased = estimated.linear(forms, count)
         assert estimated.rows is not None
         cells = CountEstimates(
             unbiased,
@@ -302,7 +323,7 @@ class _DrawnSums:
 
     def _noise_of(self, count: Statistic, people: FloatArray) -> FloatArray:
         """V; what is no more than a rounding is none."""
-        variance = self._covariance_of([count], 0, 0, independent=True)
+        variance = self._estimated.covariance(self._forms, count, count, independent=True)
         return np.where(
             variance > _NOTHING * people, variance, np.where(np.isnan(variance), variance, 0.0)
         )
@@ -357,24 +378,11 @@ class _DrawnSums:
 
     def _covariance(self, i: int, j: int, usual: float) -> FloatArray:
         """From what is seen, and as if so many records more were like those of the release."""
-        seen = self._covariance_of(self._statistics, i, j, independent=False)
-        if self._estimated.rows is None or not usual:
+        estimated, forms, pair = self._estimated, self._forms, (i, j)
+        first, second = (self._statistics[k] for k in pair)
+        seen = estimated.covariance(forms, first, second, independent=False)
+        if estimated.rows is None or not usual:
             return seen
-        whole = self._covariance_of(self._statistics, i, j, independent=True)
-        number = np.minimum(*(self._count(self._statistics[k]) for k in (i, j)))
+        whole = estimated.covariance(forms, first, second, independent=True)
+        number = np.minimum(*(self._count(self._statistics[k]) for k in pair))
         return np.asarray((number * seen + usual * whole) / (number + usual))
-
-    def _covariance_of(
-        self, statistics: Sequence[Statistic], i: int, j: int, *, independent: bool
-    ) -> FloatArray:
-        first, second = statistics[i], statistics[j]
-        both = first.weight, second.weight
-        # what only counts records has itself as its square
-        sums = self._moments.sums[both if both in self._moments.sums else both[:1]]
-        noise, truth = sums, None
-        if self._moments.copies is not None:
-            noise = sums * self._moments.copies
-            truth = np.where(np.asarray(self._moments.sampled), 0.0, -noise)
-        form = self._estimated.expected if independent else self._estimated.quadratic
-        plain = self._forms.by_row(form(self._forms, noise, truth, first.values, second.values))
-        return self._estimated.law(self._forms, statistics, (i, j), plain, independent=independent)

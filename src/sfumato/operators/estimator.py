@@ -75,6 +75,10 @@ class Moments:
             sampled=None if self.sampled is None else self.sampled[lines],
         )
 
+    def both(self, *weights: Hashable) -> FloatArray:
+        """Σ d·e by line; what only counts records has itself as its square."""
+        return self.sums[weights if weights in self.sums else weights[:1]]
+
     def total(self, *weights: Hashable) -> FloatArray:
         """The sums of every class, whatever its records show."""
         return self.by_class(self.sums[weights])
@@ -352,7 +356,8 @@ class Totals:
         if self.certain is not None:
             low, high = possible
         elif self.ends is not None and self.place == 0:
-            low, high = self.interval(value, stderr, quantile, gradient)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                low, high = (end / self.values[1] for end in self.ends(quantile))
         else:
             covariance = self.noise[0, 0], self.noise[0, 1], self.noise[1, 1]
             low, high = ratio_interval(
@@ -436,12 +441,7 @@ class Estimated(ABC):
         """Estimate statistics by row."""
 
 
-class Estimator(ABC):
-    """From what is shown to estimates, for one operator or several independent ones."""
-
-    @abstractmethod
-    def estimate(self, moments: Moments) -> Estimated:
-        """Estimates of these classes."""
+Estimator = Callable[[Moments], Estimated]  # from what is shown to estimates
 
 
 def summed(forms: Forms, by_class: FloatArray, values: FloatArray) -> FloatArray:

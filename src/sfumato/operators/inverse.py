@@ -72,11 +72,6 @@ class Inverse:
         """Which symbols add to values besides their own."""
         return np.asarray(self.left != 0, np.bool_)
 
-    @cached_property
-    def is_level(self) -> bool:
-        """Whether all symbols add the same to other values."""
-        return bool((self.left == 1).all())
-
     def _background(self, by_symbol: FloatArray, factors: FloatArray) -> FloatArray:
         """Σ of factors·by_symbol over the block of each symbol, along the last axis."""
         inside = product(by_symbol, factors)
@@ -120,6 +115,10 @@ class DenseInverse:
     @property
     def codes(self) -> IntArray:
         return np.arange(self.values)
+
+    @property
+    def blocks(self) -> IntArray:
+        return np.zeros(self.values, np.int64)
 
     def estimate(self, shown: FloatArray) -> FloatArray:
         return np.asarray(shown @ self.weights)

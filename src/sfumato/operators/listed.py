@@ -23,7 +23,7 @@ noise has no end: what needs them is between what is possible. So is every count
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,6 @@ from sfumato.operators.deviations import BlocksOfGroup, BlockTable, Deviations
 from sfumato.operators.estimator import (
     Ends,
     Estimated,
-    Estimator,
     Forms,
     Moments,
     Prior,
@@ -61,26 +60,25 @@ _LEAST = 1e-300
 _NOTHING = 1e-9  # of the records: a count that leaves no more open is known
 
 
-class ListedEstimator(Estimator):
-    """`shares` has the share of every value in every bucket, `listed` how many values each lists.
+@dataclass(frozen=True, eq=False)
+class ListedValues:
+    """What a release lists: its blocks, the share of every value in every bucket, and how many
+    values each bucket lists. Values may be combinations of several columns, by their `codes`."""
+
+    table: BlockTable
+    shares: csr_array
+    listed: FloatArray
+    codes: tuple[IntArray, ...] = ()
+
+
+class ListedEstimated(Estimated):
+    """Lines show buckets, and buckets are in blocks; every class has one δ.
 
     `shrunk` believes of δ what it can know, `inverse` takes what is unbiased.
     """
 
-    def __init__(
-        self, table: BlockTable, shares: csr_array, listed: FloatArray, name: str = "shrunk"
-    ) -> None:
-        self.table, self.shares, self.listed, self.name = table, shares, listed, name
-
-    def estimate(self, moments: Moments) -> ListedEstimated:
-        return ListedEstimated(moments, self)
-
-
-class ListedEstimated(Estimated):
-    """Lines show buckets, and buckets are in blocks; every class has one δ."""
-
-    def __init__(self, moments: Moments, release: ListedEstimator) -> None:
-        self.moments, self._release, self.name = moments, release, release.name
+    def __init__(self, moments: Moments, release: ListedValues, name: str = "shrunk") -> None:
+        self.moments, self._release, self.name = moments, release, name
         self.table, self._shares = release.table, release.shares
         self.values = self._shares.shape[1]
         self._block = np.searchsorted(self.table.first, moments.shown[0], side="right") - 1
@@ -103,9 +101,7 @@ class ListedEstimated(Estimated):
         from scipy.sparse import csr_array
 
         if weights not in self._sums:
-            line_sums = self.moments.sums
-            # what only counts records has itself as its square
-            sums = line_sums[weights if weights in line_sums else weights[:1]]
+            sums = self.moments.both(*weights)
             shape = (self.moments.classes, len(self.table.rows))
             lined = csr_array((sums, (self.moments.of, self._block)), shape=shape)
             self._sums[weights] = csr_array(lined * (1 / self.table.rows))
@@ -293,10 +289,17 @@ class ListedEstimated(Estimated):
         return np.asarray(there @ self.table.counts)
 
     def reached(self, forms: Forms) -> BoolArray:
-        if len(self.table.rows) == 1:
-            return np.ones(forms.pairs, np.bool_)
-        every = np.ones(forms.cells.shape)
-        return np.asarray(summed(forms, self.possible(), every) > 0, np.bool_)
+        whole = replace(forms, cells=self._listed(forms.cells))
+        if len(self.table.rows) == 1:  # what no bucket lists nobody has
+            there = np.isin(np.arange(int(forms.first[-1])), whole.cells)
+            return np.asarray(there[forms.pair_form])
+        every = np.ones(whole.cells.shape)
+        return np.asarray(summed(whole, self.possible(), every) > 0, np.bool_)
+
+    def _listed(self, by_column: Any) -> Any:
+        """What stands by profile and value of every column, for the values that are listed."""
+        codes = self._release.codes
+        return by_column[(slice(None), *codes)] if codes else by_column
 
     def present(self, forms: Forms, each: Statistic) -> BoolArray:
         number = self.moments.total(each.number)
@@ -305,10 +308,15 @@ class ListedEstimated(Estimated):
         return np.asarray(forms.by_row(totals) > 0, np.bool_)
 
     def read(self, forms: Forms, statistics: Sequence[Statistic]) -> Totals:
+        forms = replace(forms, cells=self._listed(forms.cells))
+        statistics = [
+            replace(each, values=self._listed(each.values), there=self._listed(each.there))
+            for each in statistics
+        ]
         whole = folded(self.moments, forms, statistics)
         if whole is None:
             return _Sums(self, forms, statistics).totals()
-        one = ListedEstimated(whole.moments, self._release)
+        one = ListedEstimated(whole.moments, self._release, self.name)
         return _Sums(one, whole.forms, whole.statistics).totals()
 
 

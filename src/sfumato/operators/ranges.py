@@ -21,7 +21,6 @@ from sfumato.operators.base import FloatArray
 from sfumato.operators.estimator import (
     Ends,
     Estimated,
-    Estimator,
     Forms,
     Gradient,
     Moments,
@@ -78,16 +77,6 @@ class ShareSums:
         )
         bounds = np.array([least]), np.array([most], np.float64)
         return cls(summed(people), summed(everybody), summed(anybody), bounds)
-
-
-@dataclass(frozen=True, eq=False)
-class RangeEstimator(Estimator):
-    """For columns whose values stand as they are; `shares` by weight."""
-
-    shares: Mapping[Hashable, ShareSums]
-
-    def estimate(self, moments: Moments) -> Estimated:
-        return RangeEstimated(moments, self.shares)
 
 
 class RangeEstimated(Estimated):

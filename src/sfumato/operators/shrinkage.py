@@ -183,6 +183,7 @@ def added_up(
         adjusted = np.clip(adjusted + moved, least, most)
         if (np.abs(lacking) <= 1e-9 * np.maximum(totals[:, None], 1.0)).all():
             break
+    adjusted = np.where(adjusted <= 1e-12 * totals[:, None], 0.0, adjusted)  # a rounding is nobody
     return np.where(finite, adjusted, counts)
 
 

@@ -82,7 +82,7 @@ class SketchedBuckets(BucketPlan):
         sizes = zip(parts.sizes.tolist(), parts.buckets.tolist(), strict=True)
         for (size, buckets), counts, most in zip(sizes, self.spread[view], allowed, strict=True):
             together += _meetings(counts, SizedBuckets(size, buckets), most)
-        return BucketOperator(histogram.counts.astype(np.float64), together, None)
+        return BucketOperator(histogram.counts.astype(np.float64), together)
 
 
 def sketched(profile: Profile, guarantee: Guarantee, mechanism: Mechanism) -> Plan | None:

@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,10 +20,9 @@ from sfumato.draws import IntArray
 from sfumato.errors import BundleError
 from sfumato.operators.base import FloatArray
 from sfumato.operators.buckets import BucketKinds, BucketOperator
-from sfumato.operators.combined import CombinedEstimator
 from sfumato.operators.deviations import BlockTable
 from sfumato.operators.estimator import Estimator
-from sfumato.operators.listed import ListedEstimator
+from sfumato.operators.listed import ListedEstimated, ListedValues
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -51,8 +51,8 @@ class BucketTable:
 
     def estimator(self, name: str) -> Estimator:
         """The estimator of that name, for questions about these columns, in their order."""
-        inner = ListedEstimator(self.blocks, self.shares, self.listed, name)
-        return CombinedEstimator(inner, self.codes) if self.codes else inner
+        release = ListedValues(self.blocks, self.shares, self.listed, self.codes)
+        return partial(ListedEstimated, release=release, name=name)
 
 
 def read_bucket_table(release: BucketedRelease, columns: Sequence[str] = ()) -> BucketTable:

@@ -140,7 +140,7 @@ class Evaluation:
         estimator = None
         if cells is not None:
             estimator = source.estimator(columns, self._name)
-            estimated = estimator.estimate(moments)
+            estimated = estimator(moments)
             forms = classes.forms(cells)
             reached = estimated.reached(forms)
         else:

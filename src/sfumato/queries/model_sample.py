@@ -115,7 +115,7 @@ def listed_sample(release: Release, table: BucketTable, draws: Draws) -> Sample:
     shares = table.shares[np.flatnonzero(chosen)]
     listed, dealt = dealt_records(kept, chosen, shares)
     totals = np.asarray(listed.sum(axis=0), np.float64)
-    seen = BucketOperator(totals, (listed.T @ shares).toarray(), None)
+    seen = BucketOperator(totals, (listed.T @ shares).toarray())
     prior = np.maximum(table.counts, 1e-3)
     return Sample(
         *coded_columns(release, kept),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,11 +16,10 @@ from sfumato.draws import IntArray
 from sfumato.errors import BundleError, QueryError, SingularOperator, WeakPromiseWarning
 from sfumato.operators import Decoy, Operator
 from sfumato.operators.base import FloatArray
-from sfumato.operators.decoy_estimates import DecoyEstimator
+from sfumato.operators.decoy_estimates import DecoyEstimated
+from sfumato.operators.drawn import DrawnEstimated
 from sfumato.operators.estimator import Estimator
-from sfumato.operators.inverse import Inverse
-from sfumato.operators.joint import JointEstimator
-from sfumato.operators.structured import Composition, DrawnEstimator
+from sfumato.operators.weighing import Composition
 from sfumato.queries.sources import ColumnSource, ShownLines, integers
 from sfumato.queries.statements import RecordSums, count, named
 from sfumato.release import PerturbedRelease
@@ -92,7 +92,7 @@ class PerturbedSource(ColumnSource):
         shrunk = name == "shrunk"
         operators = [self.operator(column) for column in columns]
         if len(operators) == 1 and isinstance(operators[0], Decoy):
-            return DecoyEstimator(operators[0], shrunk=shrunk)
+            return partial(DecoyEstimated, operator=operators[0], shrunk=shrunk)
         return self.session.remembered(
             ("estimator", shrunk, *columns),
             lambda: self._of_columns(columns, operators, shrunk),
@@ -103,15 +103,12 @@ class PerturbedSource(ColumnSource):
     ) -> Estimator:
         """One column with structure by itself, anything else jointly."""
         inverses = [operator.inverse() for operator in operators]
-        first = inverses[0]
-        if len(inverses) == 1 and isinstance(first, Inverse):
-            whole = Composition.of(first, *self._shown_counts(columns, len(first.codes)))
-            return DrawnEstimator(first, whole, shrunk=shrunk)
+        alone = len(inverses) == 1
         wholes = [
-            Composition.of(inverse, *self._shown_counts([name], len(inverse.codes)), blocks=False)
+            Composition.of(inverse, *self._shown_counts([name], len(inverse.codes)), blocks=alone)
             for name, inverse in zip(columns, inverses, strict=True)
         ]
-        return JointEstimator(inverses, wholes, shrunk=shrunk)
+        return partial(DrawnEstimated, inverses=inverses, wholes=wholes, shrunk=shrunk)
 
     def _shown_counts(
         self, columns: Sequence[str], symbols: int

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +22,7 @@ from sfumato.errors import QueryError
 from sfumato.operators.base import FloatArray
 from sfumato.operators.estimator import Estimator, Forms, Moments, Statistic, Totals, sum_by
 from sfumato.operators.matched import MatchedRanges, MatchedSets, read_people
-from sfumato.operators.ranges import ConditionShares, RangeEstimator, ShareSums
+from sfumato.operators.ranges import ConditionShares, RangeEstimated, ShareSums
 from sfumato.queries.dialect import Node
 from sfumato.queries.question import Question, Term
 from sfumato.queries.question_plan import QuestionPlan, Weight
@@ -180,12 +181,12 @@ class GeneralizedSource(ColumnSource):
         _check(question)
 
     def estimator(self, columns: Sequence[str], name: str) -> Estimator:
-        return RangeEstimator(self._shares)
+        return partial(RangeEstimated, shares=self._shares)
 
     def counted(self, weights: Sequence[Weight], moments: Moments, forms: Forms) -> Totals:
         every = np.ones(forms.cells.shape)
         asked = [Statistic(weight, weight.number, every, every > 0) for weight in weights]
-        return RangeEstimator(self._shares).estimate(moments).read(forms, asked)
+        return RangeEstimated(moments, self._shares).read(forms, asked)
 
     def lines(self, plan: QuestionPlan) -> pa.Table:
         """Shares of the records, summed by the value that they show."""

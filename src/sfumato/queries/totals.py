@@ -36,7 +36,7 @@ def totals_of(
     asked = [statistic for statistic in planned if statistic not in exact]
     adding = _adding(moments, forms, [cells.adding(statistic) for statistic in asked])
     if adding is not None:
-        estimated = estimator.estimate(moments.only(adding))
+        estimated = estimator(moments.only(adding))
     estimates = estimated.read(forms, [cells.statistic(statistic) for statistic in asked])
     if counted is None:
         return estimates

@@ -19,7 +19,7 @@ from sfumato.engines.counting import Progress, no_progress
 from sfumato.errors import UsageError, WeakPromiseWarning
 from sfumato.operators.base import FloatArray
 from sfumato.operators.estimator import Estimated, Forms, Moments, Statistic, sum_by
-from sfumato.operators.ranges import RangeEstimator, ShareSums
+from sfumato.operators.ranges import RangeEstimated, ShareSums
 from sfumato.queries.evaluate import source_of
 from sfumato.queries.ranges import stored
 from sfumato.queries.session import session_of
@@ -148,7 +148,7 @@ class _ColumnAnswers:
             None if self._sampled is None else self._sampled[line],
         )
         estimator = self._source.estimator([self._column], self._source.estimators[0])
-        return estimator.estimate(moments)
+        return estimator(moments)
 
     def _by_shares(self, asked: Sequence[CountQuestion]) -> Estimated:
         """The same from ranges and sets: the sums that `queries.ranges` makes of a release."""
@@ -170,7 +170,7 @@ class _ColumnAnswers:
         counts: dict[tuple[Hashable, ...], FloatArray] = {(_COUNT,): shares.number}
         counts[_COUNT, _COUNT] = shares.number
         moments = Moments(len(asked), of, (value,), counts, pool=np.arange(len(asked)))
-        return RangeEstimator({_COUNT: shares}).estimate(moments)
+        return RangeEstimated(moments, {_COUNT: shares})
 
     def _read(self, estimated: Estimated, asked: Sequence[IntArray], forms: int = 1) -> FloatArray:
         """Every condition has a profile; every question, `forms` of them to a condition, a form."""
