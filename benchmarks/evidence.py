@@ -130,15 +130,15 @@ def main() -> None:
             "100,000 generated people, 700 values; CPU over that of publishing `beta-likeness(2)`."
         )
         heads = ["command", "CPU s", "ratio", "MB", "at most", ""]
-        report("Evidence", note, heads, list(costs()), options.write)
+        report("Evidence", note, heads, costs(), options.write)
     if "alarms" in options.parts:
         note = "Honest releases of 600 generated people: checks that failed."
         heads = ["release", "audited", "failed"]
-        report("False alarms", note, heads, list(alarms(options.releases)), options.write)
+        report("False alarms", note, heads, alarms(options.releases), options.write)
     if "attacks" in options.parts and (DATA / "occ100k.parquet").is_file():
         note = "10,000 people of `occ100k`, right guesses; ratio to guessing the commonest value."
         heads = ["release", "best attack", "right", "ratio", "other attacks"]
-        report("Attacks", note, heads, list(attacks()), options.write)
+        report("Attacks", note, heads, attacks(), options.write)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -117,13 +117,17 @@ def _line(cells: Sequence[object]) -> str:
 
 
 def report(
-    part: str, note: str, columns: Sequence[str], rows: Sequence[Sequence[object]], write: bool
+    part: str, note: str, columns: Sequence[str], rows: Iterable[Sequence[object]], write: bool
 ) -> None:
-    """Print a table; with `write` it becomes the part of RESULTS.md that has this title."""
-    text = f"## {part}\n\n{note}\n\n{markdown(columns, rows)}\n"
-    print("\n" + text, flush=True)
+    """Print a table row by row; with `write` it becomes the part of RESULTS.md of this title."""
+    lines = [f"## {part}\n\n{note}\n\n{markdown(columns, ())}"]
+    print("\n" + lines[0], flush=True)
+    for row in rows:
+        lines.append(_line(row))
+        print(lines[-1], flush=True)
     if not write:
         return
+    text = "\n".join(lines) + "\n"
     parts = re.split(r"^(?=## )", RESULTS.read_text("utf-8"), flags=re.MULTILINE)
     titles = [old.partition("\n")[0] for old in parts]
     if f"## {part}" in titles:

@@ -21,9 +21,9 @@ from papers.noisy_counts import answered_counts
 from papers.steps import Claim, Found, Step, Verdict, reproduced
 from papers.tables import Series
 from sfumato import datasets
-from sfumato.attacks.naive_bayes import NaiveBayes
 from sfumato.attacks.people import People, read_people
 from sfumato.attacks.protocol import Knowledge, Outcome, judge
+from sfumato.attacks.readers import NaiveBayes
 from sfumato.attacks.running import attack, knowledge_of
 from sfumato.draws import Draws
 from sfumato.engines.publishing import publish

@@ -12,7 +12,7 @@ from typing import Any
 from papers.steps import chosen
 from papers.tables import Reproduction, Series
 from sfumato.pages import Block, Chart, sections_page, write_whole
-from sfumato.pages.theme import data, named, specification
+from sfumato.pages.charts import data, named, specification
 from sfumato.results import Cell, ResultTable, untitled
 
 PARTS = Path(__file__).with_name("parts.md")

@@ -31,6 +31,22 @@ _STYLE = (
 
 
 @dataclass(frozen=True)
+class Interval:
+    """A figure with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def ends(self) -> tuple[float, float, float]:
+        return self.value, self.low, self.high
+
+    def __contains__(self, figure: float) -> bool:
+        return self.low <= figure <= self.high
+
+
+@dataclass(frozen=True)
 class ResultTable:
     """A table. Columns in `percent` hold shares; `paper` names those that repeat a paper's figures.
 

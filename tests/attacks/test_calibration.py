@@ -18,8 +18,9 @@ import pytest
 import sfumato as sf
 from sfumato.attacks import attack, parse_attack
 from sfumato.attacks.people import Domains, People, other_halves
-from sfumato.attacks.protocol import Attack, Knowledge, Outcome, guess_without, judge
+from sfumato.attacks.protocol import Attack, Knowledge, Outcome, judge
 from sfumato.attacks.range_views import RangesView
+from sfumato.attacks.running import guess_without
 from sfumato.attacks.views import BucketsView, RecordsView, View, raw_view
 from sfumato.draws import Draws
 from sfumato.operators import Uniform

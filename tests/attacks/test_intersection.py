@@ -43,18 +43,6 @@ def test_every_release_more_tells_more(people: pa.Table, twice: list[Path]) -> N
     assert "not computed" in (both.note or "")
 
 
-def test_the_audit_of_both_fails_where_that_of_one_holds(
-    people: pa.Table, twice: list[Path]
-) -> None:
-    assert sf.audit(people, twice[0]).holds
-    verdict = sf.audit(people, twice[0], other=twice[1])
-    (found,) = [finding for finding in verdict.findings if finding.check.name == "intersection"]
-    assert found.holds is False
-    assert isinstance(found.value, int)
-    assert found.value > 300
-    assert "600 people" in (found.witness or "")
-
-
 def test_what_cannot_be_intersected_is_one_sentence(
     people: pa.Table, twice: list[Path], tmp_path: Path
 ) -> None:
@@ -66,12 +54,6 @@ def test_what_cannot_be_intersected_is_one_sentence(
                quasi="age", sensitive="ill")  # fmt: skip
     with pytest.raises(UsageError, match="does not list values by bucket or range"):
         sf.attack(people, twice[0], attacks="intersection", others=[tmp_path / "drawn"])
-    with pytest.raises(UsageError, match="Keep a ledger="):
-        sf.audit(people, twice[0], other=tmp_path / "drawn")
-    sf.publish(people, "l-diversity(5)", to=tmp_path / "bare", mechanism="optimal", quasi="",
-               sensitive="ill", drop="age")  # fmt: skip
-    with pytest.raises(UsageError, match="share their quasi-identifiers"):
-        sf.audit(people, twice[0], other=tmp_path / "bare")
 
 
 def test_ranges_of_two_releases_tell_beyond_the_promise_of_one(

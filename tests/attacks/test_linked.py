@@ -37,34 +37,15 @@ def test_the_release_adds_to_links_what_its_buckets_tell(tmp_path: Path) -> None
     table = linked_table(1500, 1)
     declared = sf.read(table, quasi="group,code", sensitive="disease")
     sf.publish(declared, "l-diversity(3)", to=tmp_path / "r", mechanism="two-size")
-    (found,) = attack(table, tmp_path / "r", attacks="linked", fresh=False, thorough=True)
-    alone = found.besides["by the links alone, without a release"]
-    without = found.besides["without the person among the links"]
-    neither = found.besides["links alone, without the person"]
+    (found,) = attack(table, tmp_path / "r", attacks="linked", thorough=True)
     # by the groups alone one of two likely diseases is named: 0.43; buckets of three tell more
-    assert neither.value == pytest.approx(0.43, abs=0.05)
-    assert without.value > neither.value + 0.1
-    assert found.success.value >= without.value - 0.02
-    assert alone.value >= neither.value - 0.02
+    assert found.fresh is not None
+    assert found.fresh.value == pytest.approx(0.43, abs=0.05)
+    assert found.success.value > found.fresh.value + 0.1
+    assert "by the links alone, without a release" in found.besides
     assert found.singled_out == found.success  # everybody is alone with their code
     assert found.figures["share with a posterior above 80 %"] > 0.1
-    assert "without the person among the links" in str(found)
     assert found.to_json()["besides"]
-
-
-def test_nothing_is_added_where_nothing_hangs_together(tmp_path: Path) -> None:
-    """500 people, ceiling 1/4: without the person in the fit the reader stays near the ceiling.
-
-    Three standard errors are 6 %; with the person in the fit he may know more, by overlearning.
-    """
-    rng = np.random.default_rng(2)
-    table = pa.table(
-        {"a": rng.integers(0, 3, 500), "b": np.arange(500), "s": rng.permutation(500) % 8}
-    )
-    declared = sf.read(table, quasi="a,b", sensitive="s", categorical="b")
-    sf.publish(declared, "l-diversity(4)", to=tmp_path / "r", mechanism="two-size")
-    (found,) = attack(table, tmp_path / "r", attacks="linked", fresh=False, thorough=True)
-    assert found.besides["without the person among the links"].value < 0.25 + 0.06
 
 
 def test_the_belief_is_the_enumerated_one() -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sfumato.audits.replay import Trace
+from sfumato.audits.replay import Matches
 from sfumato.engines.publishing import publish, repeat
 from sfumato.engines.receipts import Receipt
 from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
@@ -171,9 +171,10 @@ def test_no_value_is_split(tmp_path: Path) -> None:
     table = read(raw, quasi="age", sensitive="s")
     receipt = tmp_path / "receipt"
     publish(table, "l-diversity(2)", to=tmp_path / "r", mechanism="heterogeneous", receipt=receipt)
-    trace = Trace()
-    repeat(Receipt.read(receipt), table, Release(tmp_path / "r"), tmp_path / "again", trace)
-    found = trace.matches
+    seen: list[Matches] = []
+    repeat(Receipt.read(receipt), table, Release(tmp_path / "r"), tmp_path / "again",
+           lambda *made: seen.append(Matches.of(*made)))  # fmt: skip
+    (found,) = seen
     shown: list[list[str]] = [[] for _ in range(90)]  # by record: the values of the rows it matches
     for row, source in enumerate(found.source):
         for record in found.matches[found.starts[row] : found.starts[row + 1]]:

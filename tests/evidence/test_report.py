@@ -179,10 +179,9 @@ def test_predicted_errors_are_those_of_the_error_bars(
     assert not isinstance(expected, str)
     # the curve goes through these points: of a count that is as large, the error is the same
     own = np.sqrt(2 / np.pi) * stderrs[0] / counts[0]
-    near = [size for size, *_ in expected.by_count if counts.min() < size < counts.max()]
-    for size, _, best, worst in expected.by_count:
-        if size in near:
-            assert 0.5 * own.min() < best <= worst < 2 * own.max()
+    for size in expected.by_count:
+        if counts.min() < size.count < counts.max():
+            assert 0.5 * own.min() < size.best <= size.worst < 2 * own.max()
 
 
 def test_a_failed_audit_is_in_plain_sight(cli: Any, table: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sfumato.audits.replay import Trace
+from sfumato.audits.replay import Matches
 from sfumato.engines.publishing import publish, repeat
 from sfumato.engines.receipts import Receipt
 from sfumato.errors import QueryError
@@ -159,10 +159,11 @@ def test_how_many_people_a_record_spans_is_published(tmp_path: Path) -> None:
             table, "beta-likeness(1)", to=tmp_path / mechanism, mechanism=mechanism, seed=3,
             receipt=tmp_path / f"{mechanism} receipt",
         )  # fmt: skip
-        opened, trace = open_release(tmp_path / mechanism), Trace()
+        opened, seen = open_release(tmp_path / mechanism), []
         receipt = Receipt.read(tmp_path / f"{mechanism} receipt")
-        repeat(receipt, table, opened, tmp_path / f"{mechanism} again", trace)
-        found = trace.matches
+        repeat(receipt, table, opened, tmp_path / f"{mechanism} again",
+               lambda *made, seen=seen: seen.append(Matches.of(*made)))  # fmt: skip
+        (found,) = seen
         if mechanism == "burel":
             sizes = np.bincount(found.group)[found.group]
         else:

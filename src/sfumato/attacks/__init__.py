@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from sfumato.attacks.intervals import Interval
 from sfumato.attacks.protocol import Attack, Guesses, Knowledge, Outcome
 from sfumato.attacks.registry import ATTACKS, attacks_for, parse_attack
 from sfumato.attacks.running import attack
@@ -11,7 +10,6 @@ __all__ = [
     "ATTACKS",
     "Attack",
     "Guesses",
-    "Interval",
     "Knowledge",
     "Outcome",
     "attack",

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from sfumato.attacks.people import People, common_keys, pick
+from sfumato.attacks.people import People, common_keys
 from sfumato.attacks.protocol import Attack, Guesses, Knowledge
 from sfumato.attacks.views import BucketsView
 from sfumato.draws import BoolArray, Draws, IntArray, Positions
@@ -45,30 +45,22 @@ class Corruption(Attack):
     parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("known", least=0, whole=True),)
 
     def guess(self, knowledge: Knowledge, targets: People, draws: Draws) -> Guesses:
-        view, people = knowledge.view, knowledge.people
+        view = knowledge.view
         assert isinstance(view, BucketsView)
-        if not targets.codes or not len(targets):
-            left = np.tile(view.prior, (len(targets), 1))
-            return Guesses(pick(left, view.prior, draws, "corruption ties"), left.max(axis=1))
         keys, wanted = common_keys(view.codes, targets.codes)
         bucket, present = _buckets_of(view, keys, wanted, draws)
-        listed = view.shares[bucket].todense() * view.listed[bucket][:, None]
-        left = np.rint(np.asarray(listed))
+        left = np.rint(view.shares[bucket].todense() * view.listed[bucket][:, None])
         owner, value = _known_mates(self, knowledge, targets, bucket, draws)
         np.subtract.at(left, (owner, value), 1.0)
         left = np.maximum(left, 0.0)
         total = left.sum(axis=1)
         usable = present & (total > 0)
-        shares = np.where(
-            usable[:, None], left / np.maximum(total, 1.0)[:, None], view.prior[None, :]
-        )
-        values = pick(shares, view.prior, draws, "corruption ties")
+        shares = np.where(usable[:, None], left / np.maximum(total, 1.0)[:, None], view.prior)
         figures = {
             "known records": len(owner) / max(len(targets), 1),
             "values left in the list": float(total[usable].mean()) if usable.any() else 0.0,
         }
-        assert people.values == view.values
-        return Guesses(values, shares[np.arange(len(shares)), values], figures)
+        return Guesses.likeliest(self, knowledge, shares, draws, figures)
 
 
 def _buckets_of(

@@ -13,9 +13,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from sfumato.attacks.people import People, pick
+from sfumato.attacks.people import People
 from sfumato.attacks.protocol import Attack, Guesses, Knowledge
-from sfumato.attacks.views import View
 from sfumato.draws import Draws
 from sfumato.errors import UsageError
 from sfumato.guarantees.words import Known
@@ -45,19 +44,16 @@ class Intersection(Attack):
                 "The attack 'intersection' needs another release of the same people: name it with "
                 "--with."
             )
-        prior = knowledge.view.prior
-        shares = [_told(view, targets) for view in (knowledge.view, *knowledge.others)]
-        chances = intersected(prior, shares)
-        values = pick(chances, prior, draws, "intersection ties")
-        return Guesses(
-            values, chances[np.arange(len(chances)), values], _beyond(chances, knowledge)
-        )
-
-
-def _told(view: View, targets: People) -> FloatArray:
-    """Shares of the values in the targets' buckets; the release's own where nobody looks so."""
-    matches, shares = view.near(targets)
-    return np.where(matches[:, None] > 0, shares, view.prior[None, :])
+        views = (knowledge.view, *knowledge.others)
+        chances = intersected(knowledge.view.prior, [view.looked_up(targets)[1] for view in views])
+        figures = {
+            "releases": float(len(views)),
+            "largest chance of a value": float(chances.max(initial=0.0)),
+        }
+        if knowledge.ceilings is not None and len(chances):
+            above = (chances > knowledge.ceilings + 1e-9).any(axis=1)
+            figures["people beyond the promise"] = float(above.mean())
+        return Guesses.likeliest(self, knowledge, chances, draws, figures)
 
 
 def intersected(prior: FloatArray, shares: list[FloatArray]) -> FloatArray:
@@ -74,12 +70,3 @@ def intersected(prior: FloatArray, shares: list[FloatArray]) -> FloatArray:
         )
     total = posterior.sum(axis=1, keepdims=True)
     return np.where(total > 0, posterior / np.maximum(total, 1e-300), prior)
-
-
-def _beyond(chances: FloatArray, knowledge: Knowledge) -> dict[str, float]:
-    figures = {"releases": float(1 + len(knowledge.others))}
-    figures["largest chance of a value"] = float(chances.max(initial=0.0))
-    if knowledge.ceilings is not None and len(chances):
-        above = (chances > knowledge.ceilings + 1e-9).any(axis=1)
-        figures["people beyond the promise"] = float(above.mean())
-    return figures

@@ -3,53 +3,24 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from sfumato.draws import BoolArray
-
-Z95 = 1.959963984540054  # the normal quantile of 97.5 %
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A figure with its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-
-    def __contains__(self, figure: float) -> bool:
-        return self.low <= figure <= self.high
-
-    def __str__(self) -> str:
-        """
-        >>> print(Interval(0.123, 0.1, 0.15))
-        12.3 % (95 %: 10.0 … 15.0)
-        """
-        return f"{100 * self.value:.1f} % (95 %: {100 * self.low:.1f} … {100 * self.high:.1f})"
+from sfumato.results import Interval
 
 
-def wilson(right: int, trials: int) -> Interval:
-    """Wilson's score interval of a share.
+def wilson(right: int, trials: int, less: float = 0.0) -> Interval:
+    """Wilson's score interval of a share, less a number that is known.
 
     >>> wilson(0, 10)
     Interval(value=0.0, low=0.0, high=0.2775...)
     """
+    from scipy.stats import binomtest
+
     if trials == 0:
-        return Interval(0.0, 0.0, 1.0)
-    share, square = right / trials, Z95**2
-    middle = (share + square / (2 * trials)) / (1 + square / trials)
-    half = Z95 * math.sqrt(share * (1 - share) / trials + square / (4 * trials**2))
-    half /= 1 + square / trials
-    low = 0.0 if right == 0 else middle - half
-    high = 1.0 if right == trials else middle + half
-    return Interval(share, low, high)
-
-
-def above_constant(right: int, trials: int, constant: float) -> Interval:
-    """A share less a number that is known: Wilson's interval, moved."""
-    share = wilson(right, trials)
-    return Interval(share.value - constant, share.low - constant, share.high - constant)
+        return Interval(-less, -less, 1.0 - less)
+    ends = binomtest(right, trials).proportion_ci(method="wilson")
+    low, high = 0.0 if right == 0 else ends.low, 1.0 if right == trials else ends.high
+    return Interval(right / trials - less, float(low) - less, float(high) - less)
 
 
 def paired_difference(first: BoolArray, second: BoolArray) -> Interval:
@@ -76,11 +47,10 @@ def paired_difference(first: BoolArray, second: BoolArray) -> Interval:
     if cross > 0:
         cross = max(cross - trials // 2, 0)
     phi = cross / math.sqrt(margins) if margins else 0.0
+
+    def gap(a: float, b: float) -> float:
+        return math.sqrt(max(a * a - 2 * phi * a * b + b * b, 0.0))
+
     difference = (one - two) / trials
-    down = _add(p.value - p.low, q.high - q.value, phi)
-    up = _add(p.high - p.value, q.value - q.low, phi)
+    down, up = gap(p.value - p.low, q.high - q.value), gap(p.high - p.value, q.value - q.low)
     return Interval(difference, difference - down, difference + up)
-
-
-def _add(a: float, b: float, phi: float) -> float:
-    return math.sqrt(max(a * a - 2 * phi * a * b + b * b, 0.0))

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from sfumato.attacks.people import People, pick
+from sfumato.attacks.people import People
 from sfumato.attacks.protocol import Attack, Guesses, Knowledge
 from sfumato.attacks.views import BucketsView
 from sfumato.draws import BoolArray, Draws, IntArray
@@ -47,16 +47,14 @@ class NegativeAssociation(Attack):
     def guess(self, knowledge: Knowledge, targets: People, draws: Draws) -> Guesses:
         view = knowledge.view
         assert isinstance(view, BucketsView)
-        matches, shares = view.near(targets)
-        shares = np.where(matches[:, None] > 0, shares, view.prior[None, :])
+        _, shares = view.looked_up(targets)
         struck = ruled_out_of(view, targets, float(self.threshold)) & (shares > 0)
         left = np.where(struck, 0.0, shares)
         total = left.sum(axis=1, keepdims=True)
         # who would have nothing left was ruled out by mistake somewhere: nothing is struck then
         chances = np.where(total > 0, left / np.maximum(total, 1e-300), shares)
-        values = pick(chances, view.prior, draws, "negative association ties")
         figures = {"values struck off a list, on average": struck.sum() / max(len(targets), 1)}
-        return Guesses(values, chances[np.arange(len(chances)), values], figures)
+        return Guesses.likeliest(self, knowledge, chances, draws, figures)
 
 
 def ruled_out_of(view: BucketsView, targets: People, threshold: float) -> BoolArray:

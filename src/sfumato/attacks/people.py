@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,9 @@ from sfumato.draws import Draws, IntArray, Positions
 from sfumato.engines.coding import SensitiveCoder
 from sfumato.engines.counting import take_profile
 from sfumato.profile import Histogram
+from sfumato.release import Release, typed_values
 from sfumato.table import Table
+from sfumato.table.sources import ColumnMap
 
 Codes = list[IntArray]  # one array per quasi column, in the order of the columns
 
@@ -102,6 +104,33 @@ def read_people(table: Table, column: str) -> People:
     histogram = profile.histograms[column]
     truth = coded[column][kept]
     return People(kept, domains, codes, column, len(histogram.values), truth, records, histogram)
+
+
+@dataclass(frozen=True, eq=False)
+class MergedLabels(ColumnMap):
+    """Values by the label that a release merged them under."""
+
+    values: pa.Array
+    labels: pa.Array
+
+    def type(self, kind: pa.DataType) -> pa.DataType:
+        return pa.string()
+
+    def apply(self, array: pa.Array) -> pa.Array:
+        return self.labels.take(pc.index_in(plain(array), value_set=self.values))
+
+
+def merged_table(table: Table, release: Release) -> Table:
+    """The table as the release names its quasi values; itself where nothing was merged."""
+    labels = {}
+    for column, classes in release.merges.items():
+        values = tuple(value for merged in classes for value in merged.values)
+        names = pa.array([merged.label for merged in classes for _ in merged.values])
+        labels[column] = MergedLabels(typed_values(values, table.type_of(column)), names)
+    if not labels:
+        return table
+    kinds = {name: "categorical" if name in labels else kind for name, kind in table.kinds.items()}
+    return replace(table, source=table.source.mapped(labels), kinds=kinds)
 
 
 def common_keys(first: Codes, second: Codes) -> tuple[IntArray, IntArray]:

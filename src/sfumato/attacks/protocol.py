@@ -8,21 +8,21 @@ attack on a release of a fresh table without those people.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 import numpy as np
 
 from sfumato.attacks.calibration import calibrated
-from sfumato.attacks.intervals import Interval, above_constant, paired_difference, wilson
-from sfumato.attacks.people import People
+from sfumato.attacks.intervals import paired_difference, wilson
+from sfumato.attacks.people import People, pick
 from sfumato.attacks.views import View
 from sfumato.draws import BoolArray, Draws, IntArray
 from sfumato.guarantees.words import Known, Reader, Standing
 from sfumato.operators.base import FloatArray
 from sfumato.release import Release
-from sfumato.results import Result, ResultTable, cell_text
+from sfumato.results import Interval, Result, ResultTable, cell_text
 from sfumato.textform import TextForm
 
 EXPOSED = 10  # people that an outcome names
@@ -67,7 +67,22 @@ class Guesses:
     values: IntArray
     confidence: FloatArray
     figures: Mapping[str, float] = field(default_factory=dict)
-    besides: Callable[[], Mapping[str, IntArray]] = dict  # guesses to compare with, when asked
+    besides: Mapping[str, IntArray] = field(default_factory=dict)  # guesses to compare with
+
+    @classmethod
+    def likeliest(
+        cls,
+        attack: Attack,
+        knowledge: Knowledge,
+        chances: FloatArray,
+        draws: Draws,
+        figures: Mapping[str, float] | None = None,
+        besides: Mapping[str, IntArray] | None = None,
+    ) -> Guesses:
+        """The value with the largest chance, by target; shape (targets, values)."""
+        values = pick(chances, knowledge.view.prior, draws, f"{attack.name} ties")
+        sure = np.asarray(chances[np.arange(len(chances)), values], np.float64)
+        return cls(values, sure, figures or {}, besides or {})
 
 
 class Attack(TextForm, ABC):
@@ -89,6 +104,14 @@ class Attack(TextForm, ABC):
 
         `targets.truth` is there for the judge; an attack that reads it cheats.
         """
+
+
+def share_text(share: Interval) -> str:
+    """
+    >>> share_text(Interval(0.123, 0.1, 0.15))
+    '12.3 % (95 %: 10.0 … 15.0)'
+    """
+    return f"{100 * share.value:.1f} % (95 %: {100 * share.low:.1f} … {100 * share.high:.1f})"
 
 
 @dataclass(frozen=True)
@@ -132,15 +155,15 @@ class Outcome(Result):
         return self.over_prior if self.over_fresh is None else self.over_fresh
 
     def rows(self) -> list[tuple[str, str]]:
-        lines = [("right guesses", str(self.success))]
+        lines = [("right guesses", share_text(self.success))]
         if self.singled_out is not None:
-            lines.append(("right for people singled out", str(self.singled_out)))
-        lines += [(name, str(share)) for name, share in self.besides.items()]
+            lines.append(("right for people singled out", share_text(self.singled_out)))
+        lines += [(name, share_text(share)) for name, share in self.besides.items()]
         lines.append(("best guess without any release", f"{100 * self.prior:.1f} %"))
         if self.fresh is not None and self.over_fresh is not None:
-            lines.append(("the same attack without the person", str(self.fresh)))
-            lines.append(("advantage from the person's own record", str(self.over_fresh)))
-        lines.append(("advantage over no release", str(self.over_prior)))
+            lines.append(("the same attack without the person", share_text(self.fresh)))
+            lines.append(("advantage from the person's own record", share_text(self.over_fresh)))
+        lines.append(("advantage over no release", share_text(self.over_prior)))
         if self.ceiling is not None:
             lines.append(("highest ceiling promised", f"{100 * self.ceiling:.1f} %"))
         if self.standing is not None:
@@ -188,14 +211,14 @@ def judge(
         success=wilson(count, trials),
         prior=prior,
         fresh=None if fresh is None else wilson(int(fresh.sum()), trials),
-        over_prior=above_constant(count, trials, prior),
+        over_prior=wilson(count, trials, prior),
         over_fresh=None if fresh is None else paired_difference(right, fresh),
         exposed=tuple(ExposedRow(int(targets.rows[k]), float(sure[k])) for k in top),
         figures=guesses.figures,
         note=note,
         besides={
             name: wilson(int((values == targets.truth).sum()), trials)
-            for name, values in guesses.besides().items()
+            for name, values in guesses.besides.items()
         },
         singled_out=wilson(int(right[single].sum()), int(single.sum()))
         if single is not None and single.any()
@@ -206,23 +229,3 @@ def judge(
         else knowledge.reader.standing(attack.knows),
         ceiling=None if knowledge is None else knowledge.ceiling,
     )
-
-
-def guess_without(
-    attack: Attack,
-    targets: People,
-    half: IntArray,
-    known: Sequence[Knowledge],
-    draws: Draws,
-) -> BoolArray:
-    """For whom the attack is right on the fresh release that does not know them.
-
-    `half` is the half that each target is in; `known[h]` is of nobody of half h.
-    """
-    right = np.zeros(len(targets), np.bool_)
-    for side, knowledge in enumerate(known):
-        inside = np.flatnonzero(half == side)
-        those = targets.take(inside)
-        guesses = attack.guess(knowledge, those, draws.child(f"fresh {side}"))
-        right[inside] = guesses.values == those.truth
-    return right

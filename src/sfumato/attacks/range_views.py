@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.attacks.people import Codes, Domains, People, common_keys
-from sfumato.attacks.views import BucketsView, RecordsView, View, records_of
+from sfumato.attacks.views import BucketsView, RecordsView, View
 from sfumato.columns import Column
 from sfumato.draws import BoolArray, Draws, IntArray
 from sfumato.operators.base import FloatArray
@@ -141,7 +141,7 @@ class RangesView(View):
 @singledispatch
 def view_of(release: Release, people: People) -> View:
     """Read a release in the codes of `people`: records with a value each, for most kinds."""
-    records = records_of(release)
+    records = release.table()
     shown = release.shown_codes(records, people.column)
     operator = release.operators.get(people.column)
     return RecordsView(people.domains.all_codes(records), shown, people.values, operator)
@@ -149,7 +149,7 @@ def view_of(release: Release, people: People) -> View:
 
 @view_of.register
 def _buckets(release: BucketedRelease, people: People) -> BucketsView:
-    records, listed = records_of(release), release.side_table("sensitive")
+    records, listed = release.table(), release.side_table("sensitive")
     names = np.asarray(listed.column("bucket").to_numpy(), np.int64)
     buckets, cell_bucket = np.unique(names, return_inverse=True)
     stands = np.asarray(records.column("bucket").to_numpy(), np.int64)
@@ -165,7 +165,7 @@ def _buckets(release: BucketedRelease, people: People) -> BucketsView:
 
 @view_of.register
 def _ranges(release: GeneralizedRelease, people: People) -> RangesView:
-    records = records_of(release)
+    records = release.table()
     holds = [
         _holds(release.column(name), records, people.domains, index)
         for index, name in enumerate(people.domains.names)

@@ -12,14 +12,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
 from sfumato.attacks.people import People, pick
 from sfumato.attacks.protocol import Attack, Guesses, Knowledge
-from sfumato.attacks.views import BucketsView
+from sfumato.attacks.views import BucketsView, RecordsView
 from sfumato.draws import Draws, IntArray
 from sfumato.guarantees.words import Known
 from sfumato.operators.base import FloatArray
@@ -42,35 +43,21 @@ class LearnedReader(Attack):
         """P(value | quasi), as this reader comes to it."""
 
     def guess(self, knowledge: Knowledge, targets: People, draws: Draws) -> Guesses:
-        prior = knowledge.view.prior
-        if not targets.codes:
-            chances = np.tile(prior, (len(targets), 1))
-            return Guesses(pick(chances, prior, draws, f"{self.name} ties"), chances.max(axis=1))
-        rule = self.rule(knowledge, draws)
-        chances = weighed(knowledge, rule, targets, draws)
-        values = pick(chances, prior, draws, f"{self.name} ties")
-        return Guesses(
-            values,
-            chances[np.arange(len(chances)), values],
-            self.figures(knowledge, chances),
-            lambda: self.besides(knowledge, rule, targets, draws),
-        )
+        rule, view = self.rule(knowledge, draws), knowledge.view
+        chances = view.weigh(rule, targets, knowledge.people, knowledge.thorough, draws)
+        figures, besides = self.told(knowledge, rule, targets, chances, draws)
+        return Guesses.likeliest(self, knowledge, chances, draws, figures, besides)
 
-    def figures(self, knowledge: Knowledge, chances: FloatArray) -> dict[str, float]:
-        """What else there is to tell of the chances."""
-        return {}
-
-    def besides(
-        self, knowledge: Knowledge, rule: Links, targets: People, draws: Draws
-    ) -> Mapping[str, IntArray]:
-        """Guesses to compare with."""
-        return {}
-
-
-def weighed(knowledge: Knowledge, rule: Links, targets: People, draws: Draws) -> FloatArray:
-    """The chance of every value for every target: shape (targets, values)."""
-    view, people = knowledge.view, knowledge.people
-    return view.weigh(rule, targets, people, knowledge.thorough, draws)
+    def told(
+        self,
+        knowledge: Knowledge,
+        rule: Links,
+        targets: People,
+        chances: FloatArray,
+        draws: Draws,
+    ) -> tuple[Mapping[str, float], Mapping[str, IntArray]]:
+        """What else there is to tell of the chances, and guesses to compare with."""
+        return {}, {}
 
 
 def bins_of(knowledge: Knowledge) -> dict[int, IntArray]:
@@ -151,16 +138,67 @@ class DeFinetti(LearnedReader):
                 for column, table in zip(codes, counts, strict=True):
                     cell = column[assigned.record] * values + assigned.value
                     table += np.bincount(cell, assigned.chance, table.size).reshape(table.shape)
-            rule = Links(self.name, nothing, tuple(map(_smoothed, counts)))
+            rule = Links(self.name, nothing, tuple(log_table(table, 1.0) for table in counts))
             moved = (np.abs(a - b).max(initial=0.0) for a, b in zip(counts, before, strict=True))
             if max(moved, default=0.0) < _STILL:
                 break
         return rule
 
 
-def _smoothed(table: FloatArray) -> FloatArray:
+def log_table(counts: FloatArray, alpha: float) -> FloatArray:
     """Log chances of a quasi value given a value; the last row stands for all others."""
-    return np.asarray(np.log((table + 1.0) / (table.sum(axis=0) + len(table) - 1)))
+    total = counts.sum(axis=0) + alpha * (len(counts) - 1)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log((counts + alpha) / np.maximum(total, 1e-300)))
+
+
+@dataclass(frozen=True)
+class NaiveBayes(Attack):
+    """Naive Bayes as Cormode's attack has it (heterogeneous generalization, Figure 11): v̂(t) =
+    argmax Pr[v] Π Pr[t_j | v], Pr[t_j | v] = (count(t_j, v) + α)/(count(v) + α|QI_j|), α = 0 in the
+    classic form and 1 with Laplace's correction.
+
+    Counts come from the release as its kind allows: published counts or, with `counts="estimated"`,
+    their unbiased estimates, cut off at 0, for perturbed records; shares of the bucket for bucketed
+    ones; ranges and sets that hold the value for generalized ones. Which published record is the
+    person's does not matter, so what it reaches is mostly what a rule learned from others reaches.
+
+    >>> str(NaiveBayes(alpha=0))
+    'naive-bayes(alpha=0)'
+    """
+
+    alpha: Fraction | int = 1
+    counts: str = "estimated"
+
+    name: ClassVar[str] = "naive-bayes"
+    sentence: ClassVar[str] = (
+        "Learns from the release which values go with which quasi-identifiers, and applies that "
+        "rule without looking for the person's own record."
+    )
+    knows: ClassVar[Known] = Known.LEARNED
+
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("alpha", least=0),
+        Parameter("counts", options=("estimated", "published")),
+    )
+
+    @classmethod
+    def forms(cls) -> list[Self]:
+        return [cls(), cls(alpha=0)]
+
+    def guess(self, knowledge: Knowledge, targets: People, draws: Draws) -> Guesses:
+        view, estimated = knowledge.view, self.counts == "estimated"
+        prior = view.prior
+        if isinstance(view, RecordsView) and not estimated:
+            prior = (view.counts / max(len(view.shown), 1)) @ view.to_values
+        tables = view.tables(knowledge.people.domains.sizes, estimated=estimated)
+        with np.errstate(divide="ignore"):
+            start = np.log(prior)
+        rules = tuple(log_table(table, float(self.alpha)) for table in tables)
+        scores = Links(self.name, start, rules).scores(targets.codes)
+        top = scores.max(axis=1, initial=-np.inf, keepdims=True)
+        odds = np.exp(np.where(np.isfinite(top), scores - np.where(np.isfinite(top), top, 0), 0))
+        return Guesses.likeliest(self, knowledge, odds / odds.sum(axis=1, keepdims=True), draws)
 
 
 @dataclass(frozen=True)
@@ -169,9 +207,8 @@ class Linked(LearnedReader):
 
     Ceilings are promised against a reader who knows no association. This one knows them all:
     P(value | quasi) as naive Bayes or softmax learn it from the *raw* table, whichever foresees
-    better (methods, section 7). The person's own record is in that table, so a thorough attack
-    tells the same without it: rules learned from the other half of the people. What a rule alone
-    reaches, with no release at all, stands beside: the difference is what the release adds.
+    better (methods, section 7). What the rule alone reaches, with no release at all, stands beside:
+    the difference is what the release adds.
 
     >>> str(Linked())
     'linked'
@@ -185,69 +222,37 @@ class Linked(LearnedReader):
     knows: ClassVar[Known] = Known.LINKS
 
     def rule(self, knowledge: Knowledge, draws: Draws) -> Links:
-        return table_links(knowledge, np.arange(len(knowledge.people)), draws)
+        people = knowledge.people
+        return know_links(
+            people.codes,
+            people.domains.sizes,
+            bins_of(knowledge),
+            people.truth,
+            people.values,
+            lambda n, k: draws.order("links", n)[:k],
+        )
 
-    def figures(self, knowledge: Knowledge, chances: FloatArray) -> dict[str, float]:
+    def told(
+        self,
+        knowledge: Knowledge,
+        rule: Links,
+        targets: People,
+        chances: FloatArray,
+        draws: Draws,
+    ) -> tuple[Mapping[str, float], Mapping[str, IntArray]]:
         """Of how many people a posterior is far beyond what the promise allows."""
         if not len(chances):
-            return {}
-        by_label = {"share with a posterior above 80 %": float((chances.max(axis=1) > SURE).mean())}
+            return {}, {}
+        figures: dict[str, float] = {}
         if knowledge.ceilings is not None:
-            far = np.minimum(2 * knowledge.ceilings, 1.0)
-            share = float((chances > far * (1 + 1e-9)).any(axis=1).mean())
-            by_label = {"share with a posterior above twice the ceiling": share, **by_label}
+            far = np.minimum(2 * knowledge.ceilings, 1.0) * (1 + 1e-9)
+            beyond = float((chances > far).any(axis=1).mean())
+            figures["share with a posterior above twice the ceiling"] = beyond
+        figures["share with a posterior above 80 %"] = float((chances.max(axis=1) > SURE).mean())
         if isinstance(knowledge.view, BucketsView):
             dealt = knowledge.view.dealt
             if not (exact := dealt.exact[dealt.bucket]).all():
                 label = f"share in buckets of more than {EXACT}, where this is an approximation"
-                by_label[label] = 1 - float(exact.mean())
-        return by_label
-
-    def besides(
-        self, knowledge: Knowledge, rule: Links, targets: People, draws: Draws
-    ) -> Mapping[str, IntArray]:
-        prior = knowledge.view.prior
-        alone = np.exp(rule.log_chances(targets.codes))
-        guesses = {"by the links alone, without a release": pick(alone, prior, draws, "alone")}
-        if knowledge.thorough:
-            without, without_alone = _cross_fitted(knowledge, targets, draws)
-            guesses["without the person among the links"] = pick(without, prior, draws, "without")
-            guesses["links alone, without the person"] = pick(
-                without_alone, prior, draws, "neither"
-            )
-        return guesses
-
-
-def table_links(knowledge: Knowledge, rows: IntArray, draws: Draws) -> Links:
-    """The raw table's associations, as some of its people show them."""
-    people = knowledge.people.take(rows)
-    return know_links(
-        people.codes,
-        people.domains.sizes,
-        bins_of(knowledge),
-        people.truth,
-        people.values,
-        lambda n, k: draws.order("links", n)[:k],
-    )
-
-
-def _cross_fitted(
-    knowledge: Knowledge, targets: People, draws: Draws
-) -> tuple[FloatArray, FloatArray]:
-    """Chances with and without the release, by associations learned from the half of the people
-    that a target is not in."""
-    people = knowledge.people
-    side = np.empty(len(people), np.int64)
-    side[draws.order("sides", len(people))] = np.arange(len(people)) % 2
-    index = np.searchsorted(people.rows, targets.rows)
-    chances = np.zeros((len(targets), people.values))
-    alone = np.zeros_like(chances)
-    for half in (0, 1):
-        inside = np.flatnonzero(side[index] == half)
-        others = np.flatnonzero(side != half)
-        if len(inside) and len(others):
-            rule = table_links(knowledge, others, draws)
-            those = targets.take(inside)
-            chances[inside] = weighed(knowledge, rule, those, draws)
-            alone[inside] = np.exp(rule.log_chances(those.codes))
-    return chances, alone
+                figures[label] = 1 - float(exact.mean())
+        alone = pick(np.exp(rule.log_chances(targets.codes)), knowledge.view.prior, draws, "alone")
+        return figures, {"by the links alone, without a release": alone}

@@ -5,10 +5,9 @@ from __future__ import annotations
 from sfumato.attacks.corruption import Corruption
 from sfumato.attacks.intersection import Intersection
 from sfumato.attacks.linkage import Linkage
-from sfumato.attacks.naive_bayes import NaiveBayes
 from sfumato.attacks.negative_association import NegativeAssociation
 from sfumato.attacks.protocol import Attack
-from sfumato.attacks.readers import DeFinetti, Linked, OwnRecord
+from sfumato.attacks.readers import DeFinetti, Linked, NaiveBayes, OwnRecord
 from sfumato.errors import UsageError
 from sfumato.release import Release
 from sfumato.textform import split_call

@@ -13,19 +13,20 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.attacks.intersection import Intersection
-from sfumato.attacks.merged import mechanism_on_merged, merged_table
-from sfumato.attacks.people import People, common_keys, other_halves, read_people
-from sfumato.attacks.protocol import Attack, Knowledge, Outcome, guess_without, judge
+from sfumato.attacks.people import People, common_keys, merged_table, other_halves, read_people
+from sfumato.attacks.protocol import Attack, Guesses, Knowledge, Outcome, judge
 from sfumato.attacks.range_views import view_of
 from sfumato.attacks.registry import ALL, attacks_for, parse_attack
-from sfumato.attacks.shown import MATCHES, Match, see_shown
+from sfumato.attacks.shown import see_shown
 from sfumato.attacks.views import raw_view
 from sfumato.audits.case import raw_table
-from sfumato.draws import Draws, IntArray
+from sfumato.draws import BoolArray, Draws, IntArray
 from sfumato.engines.counting import Progress, no_progress
 from sfumato.engines.publishing import publish
 from sfumato.errors import SfumatoError, UsageError
 from sfumato.guarantees import parse_guarantee
+from sfumato.mechanisms import parse_mechanism
+from sfumato.mechanisms.sps import SamplingPerturbingScaling
 from sfumato.operators.base import FloatArray
 from sfumato.release import Release
 from sfumato.scratch import scratch_space
@@ -50,7 +51,6 @@ def attack(
     fresh: bool = True,
     seed: int = 0,
     shown: Any = None,
-    match: Match = "quasi",
     remake: Callable[[pa.Table], Any] | None = None,
     others: Sequence[Release | str | Path] = (),
     progress: Progress = no_progress,
@@ -58,12 +58,12 @@ def attack(
     """Attack a release and judge the guesses by the raw table; per column the best attack first.
 
     `table` is a `Table` or anything that `sfumato.read` takes; `release` None attacks `shown`, a
-    table that another tool made of the `Table`, matched with it by its quasi columns or by row
-    (`sfumato.attacks.shown`), or else the raw `Table` itself, as if it had been given out. `remake`
-    lets that tool make such a table of other records, so that the same attack can be tried without
-    the person: it gets the quasi and sensitive columns of the fresh records. At most
-    `targets` people, drawn at random, are attacked: 2,000, or 10,000 where `thorough`, which learns
-    from everything that is shown, however long that takes. `fresh` False leaves out the baseline
+    table that another tool made of the `Table`, matched with it by its quasi columns, or else the
+    raw `Table` itself, as if it had been given out. `remake` lets that tool make such a table of
+    other records, so that the same attack can be tried without the person: it gets the quasi and
+    sensitive columns of the fresh records. At most `targets` people, drawn at random, are
+    attacked: 2,000, or 10,000 where `thorough`, which learns from everything that is shown,
+    however long that takes. `fresh` False leaves out the baseline
     without the person, which publishes two tables of the same size. The seed decides targets and
     ties; it protects nobody and need not. `others` are further releases of the same people, in
     buckets or ranges, for the attack `intersection`.
@@ -73,23 +73,17 @@ def attack(
     >>> people = pa.table({"sex": ["F", "M"] * 20, "ill": ["no", "yes", "no", "no"] * 10})
     >>> declared = read(people, quasi="sex", sensitive="ill")
     >>> [outcome] = attack(declared, None, attacks="linkage", fresh=False)
-    >>> print(outcome.success)
-    75.0 % (95 %: 59.8 … 85.8)
+    >>> outcome.success
+    Interval(value=0.75, low=0.598..., high=0.858...)
     """
-    if match not in MATCHES:
-        raise UsageError(f"'match' must be one of {', '.join(MATCHES)}. Got {match!r} instead.")
     if targets is None:
         targets = MOST_TARGETS if thorough else QUICK_TARGETS
     if targets < 1:
         raise UsageError(f"'targets' must be at least 1. Got {targets} instead.")
     if release is not None and shown is not None:
         raise UsageError("Attack a release or a shown table, not both at once.")
-    if remake is not None and (shown is None or match != "quasi"):
-        raise UsageError(
-            "'remake' is for a shown table whose people are found by their quasi-identifiers: a "
-            "table "
-            "without the person has no row of theirs."
-        )
+    if remake is not None and shown is None:
+        raise UsageError("'remake' makes further shown tables: name the first with 'shown'.")
     if release is None:
         if not isinstance(table, Table):
             raise UsageError("To attack a raw table, declare its columns first with sfumato.read.")
@@ -109,22 +103,26 @@ def attack(
         progress("attacking: releases without the people", done, steps)
         draws = Draws.from_seed(seed).child(name)
         people = read_people(source, name)
-        if shown is None:
-            knowledge = knowledge_of(people, opened, source)
-            baseline = FreshReleases(note=SEVERAL if further else None)
-            if fresh and not further:
-                again = partial(_fresh_knowledge, opened, source)
-                baseline = FreshReleases.of(people, again, draws)
-            views = tuple(view_of(further_attack, people) for further_attack in further)
-            knowledge = replace(knowledge, others=views)
+        note: str | None = None
+        again: Callable[[People, int], Knowledge] | None = None
+        if shown is not None:
+            knowledge, left_out = _shown_knowledge(source, shown, people)
+            if remake is not None:
+                again = partial(_remade, remake, source)
+            else:
+                note = " ".join(filter(None, (NOT_AGAIN, left_out)))
         else:
-            knowledge, note = _shown_knowledge(source, shown, match, people)
-            people = knowledge.people
-            baseline = FreshReleases(note=" ".join(filter(None, (NOT_AGAIN, note))))
-            if fresh and remake is not None:
-                baseline = FreshReleases.of(people, partial(_remade, remake, source), draws)
+            knowledge = knowledge_of(people, opened, source)
+            views = tuple(view_of(other, people) for other in further)
+            knowledge = replace(knowledge, others=views)
+            if further:
+                note = SEVERAL
+            else:
+                again = partial(_fresh_knowledge, opened, source)
         knowledge = replace(knowledge, thorough=thorough)
-        baseline = baseline.looked_at(thorough)
+        baseline = FreshReleases(note=note)
+        if again is not None and fresh:
+            baseline = FreshReleases.of(people, again, draws, thorough)
         aim = draws.choose("targets", len(people), min(targets, len(people)))
         column_outcomes = []
         for index, attempt in enumerate(chosen, done + 1):
@@ -185,25 +183,20 @@ class FreshReleases:
     note: str | None = None
 
     @classmethod
-    def of(cls, people: People, again: Callable[[People, int], Knowledge], draws: Draws) -> Self:
+    def of(
+        cls, people: People, again: Callable[[People, int], Knowledge], draws: Draws, thorough: bool
+    ) -> Self:
         """`again` publishes other people as the release was published: the n-th such table."""
         half, tables = other_halves(people, draws)
         try:
-            fresh_knowledge = tuple(
-                again(people.take(rows), number) for number, rows in enumerate(tables)
-            )
+            known = [again(people.take(rows), number) for number, rows in enumerate(tables)]
         except SfumatoError as error:
             return cls(None, note=f"No release of a fresh table to compare with: {error}")
-        return cls(half, fresh_knowledge)
-
-    def looked_at(self, thorough: bool) -> Self:
-        return replace(self, known=tuple(replace(k, thorough=thorough) for k in self.known))
+        return cls(half, tuple(replace(knowledge, thorough=thorough) for knowledge in known))
 
 
-def _shown_knowledge(
-    table: Table, shown: Any, match: Match, people: People
-) -> tuple[Knowledge, str | None]:
-    people, view, note = see_shown(table, shown, match, people)
+def _shown_knowledge(table: Table, shown: Any, people: People) -> tuple[Knowledge, str | None]:
+    view, note = see_shown(table, shown, people)
     return Knowledge(view, people, _numeric(people, table)), note
 
 
@@ -211,7 +204,7 @@ def _remade(
     remake: Callable[[pa.Table], Any], table: Table, people: People, number: int
 ) -> Knowledge:
     assert people.records is not None
-    return _shown_knowledge(table, remake(people.records), "quasi", people)[0]
+    return _shown_knowledge(table, remake(people.records), people)[0]
 
 
 def _fresh_knowledge(
@@ -230,7 +223,9 @@ def _fresh_knowledge(
     with scratch_space() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what it warns of was said when the release was made
         to = folder / "release"
-        mechanism = mechanism_on_merged(manifest.mechanism)
+        mechanism = parse_mechanism(manifest.mechanism)
+        if isinstance(mechanism, SamplingPerturbingScaling):
+            mechanism = replace(mechanism, merge="none")  # the values are merged already
         publish(
             again,
             manifest.guarantee,
@@ -253,15 +248,39 @@ def _run(
 ) -> Outcome:
     targets = people.take(aim)
     stream = draws.child(str(attack))
-    guesses = attack.guess(knowledge, targets, stream)
+    guesses = _guess(attack, knowledge, targets, stream)
     right = None
     if others.half is not None:
         right = guess_without(attack, targets, others.half[aim], others.known, stream)
-    everybody, wanted = (
-        common_keys(people.codes, targets.codes) if people.codes else (None, np.empty(0, int))
-    )
-    single = None if everybody is None else np.bincount(everybody)[wanted] == 1
+    single = None
+    if people.codes:
+        everybody, wanted = common_keys(people.codes, targets.codes)
+        single = np.bincount(everybody)[wanted] == 1
     return judge(attack, targets, people.prior, guesses, right, others.note, single, knowledge)
+
+
+def _guess(attack: Attack, knowledge: Knowledge, targets: People, draws: Draws) -> Guesses:
+    if targets.codes:
+        return attack.guess(knowledge, targets, draws)
+    # without quasi-identifiers everybody looks like everybody
+    prior = np.tile(knowledge.view.prior, (len(targets), 1))
+    return Guesses.likeliest(attack, knowledge, prior, draws)
+
+
+def guess_without(
+    attack: Attack, targets: People, half: IntArray, known: Sequence[Knowledge], draws: Draws
+) -> BoolArray:
+    """For whom the attack is right on the fresh release that does not know them.
+
+    `half` is the half that each target is in; `known[h]` is of nobody of half h.
+    """
+    right = np.zeros(len(targets), np.bool_)
+    for side, knowledge in enumerate(known):
+        inside = np.flatnonzero(half == side)
+        those = targets.take(inside)
+        guesses = _guess(attack, knowledge, those, draws.child(f"fresh {side}"))
+        right[inside] = guesses.values == those.truth
+    return right
 
 
 def _chosen(attacks: str | Attack | Sequence[str | Attack], kind: type[Release]) -> list[Attack]:

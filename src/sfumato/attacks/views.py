@@ -16,7 +16,6 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from sfumato.attacks.people import Codes, People, common_keys
 from sfumato.draws import Draws, IntArray
@@ -25,7 +24,6 @@ from sfumato.operators import Operator, Parts
 from sfumato.operators.base import FloatArray
 from sfumato.operators.dealt import Dealt
 from sfumato.operators.links import Design, Links, RecordLikelihoods, ShownSymbols
-from sfumato.release import Release
 
 _CELLS = 1 << 22  # (record, value) chances that are held at once
 _SCALINGS_QUICK, _SCALINGS_THOROUGH = 10, 100  # of the lists of large buckets
@@ -44,6 +42,11 @@ class View(ABC):
     @abstractmethod
     def near(self, targets: People) -> tuple[IntArray, FloatArray]:
         """How many records may be the target's, and the values they make likely."""
+
+    def looked_up(self, targets: People) -> tuple[IntArray, FloatArray]:
+        """As `near`, with the release's own shares for whom no record looks like."""
+        matches, shares = self.near(targets)
+        return matches, np.where(matches[:, None] > 0, shares, self.prior[None, :])
 
     @abstractmethod
     def evidence(
@@ -67,12 +70,8 @@ class Alike:
     matches: IntArray  # per profile: how many records have it
 
     @classmethod
-    def of(cls, records: Codes, targets: Codes, counts: tuple[int, int]) -> Alike:
-        """Without quasi-identifiers everybody looks like everybody."""
-        if records:
-            shown, wanted = common_keys(records, targets)
-        else:
-            shown, wanted = (np.zeros(count, np.int64) for count in counts)
+    def of(cls, records: Codes, targets: Codes) -> Alike:
+        shown, wanted = common_keys(records, targets)
         asked, inverse = np.unique(wanted, return_inverse=True)
         slot = np.full(int(max(shown.max(initial=-1), wanted.max(initial=-1))) + 1, -1, np.int64)
         slot[asked] = np.arange(len(asked))
@@ -91,8 +90,7 @@ class Alike:
         used = self.slot >= 0
         cells = (np.ones(int(used.sum())), (self.slot[used], of_record[used]))
         totals = csr_array(cells, shape=(len(self.matches), posterior.shape[0])) @ posterior
-        dense = np.asarray(totals.todense() if hasattr(totals, "todense") else totals, np.float64)
-        return np.asarray((dense / np.maximum(self.matches[:, None], 1))[self.place])
+        return np.asarray((_dense(totals) / np.maximum(self.matches[:, None], 1))[self.place])
 
     def mean(self, total: FloatArray, rule: Links, targets: People) -> FloatArray:
         """Sums by profile as chances; by the rule alone for whom no record looks like."""
@@ -101,20 +99,77 @@ class Alike:
         return np.where(self.counts[:, None] > 0, mean[self.place], otherwise)
 
 
+class ListedView(View):
+    """Records with quasi-identifiers as they are, and a symbol each: a shown value, or a bucket."""
+
+    codes: Codes
+
+    @property
+    @abstractmethod
+    def symbol(self) -> IntArray:
+        """The symbol of every record."""
+
+    @property
+    @abstractmethod
+    def posterior(self) -> Any:
+        """Chances of the values for a record with each symbol: a matrix (symbols, values)."""
+
+    @property
+    @abstractmethod
+    def likelihoods(self) -> RecordLikelihoods:
+        """What each record shows of its value."""
+
+    def weights(self, estimated: bool) -> Any:
+        """What a record with a symbol counts for, by value."""
+        return self.posterior
+
+    def alike(self, targets: People) -> Alike:
+        return Alike.of(self.codes, targets.codes)
+
+    def tables(self, sizes: list[int], *, estimated: bool) -> list[FloatArray]:
+        from scipy.sparse import csr_array
+
+        by_column, weights = [], self.weights(estimated)
+        for codes, size in zip(self.codes, sizes, strict=True):
+            cells = (np.ones(len(codes)), (codes, self.symbol))
+            table = csr_array(cells, shape=(size, weights.shape[0])) @ weights
+            by_column.append(np.maximum(_dense(table), 0.0))
+        return by_column
+
+    def near(self, targets: People) -> tuple[IntArray, FloatArray]:
+        alike = self.alike(targets)
+        return alike.counts, alike.shares(self.symbol, self.posterior)
+
+    def evidence(
+        self, people: People, bins: Mapping[int, IntArray]
+    ) -> tuple[Design, RecordLikelihoods]:
+        return Design.of(self.codes, people.domains.sizes, bins), self.likelihoods
+
+
+def _dense(matrix: Any) -> FloatArray:
+    return np.asarray(matrix.todense() if hasattr(matrix, "todense") else matrix, np.float64)
+
+
 @dataclass(frozen=True, eq=False)
-class RecordsView(View):
+class RecordsView(ListedView):
     """Records with quasi-identifiers as they are and one sensitive value each.
 
     `operator` is what the values went through; None where they stand as they are (raw and
-    synthetic records). `shown` are the operator's symbols, or values. Where `rows` say which row
-    of the raw table each record is, people are found by that.
+    synthetic records). `shown` are the operator's symbols, or values.
     """
 
     codes: Codes
     shown: IntArray
     values: int
     operator: Operator | None = None
-    rows: IntArray | None = None
+
+    @property
+    def symbol(self) -> IntArray:
+        return self.shown
+
+    @property
+    def likelihoods(self) -> ShownSymbols:
+        return ShownSymbols(self.shown, self.likelihood)
 
     @property
     def symbols(self) -> int:
@@ -166,33 +221,11 @@ class RecordsView(View):
         joint /= np.maximum(joint.sum(axis=1, keepdims=True), 1e-300)
         return np.asarray(joint @ self.to_values)
 
-    def alike(self, targets: People) -> Alike:
-        counts = len(self.shown), len(targets)
-        if self.rows is not None:
-            return Alike.of([self.rows], [targets.rows], counts)
-        return Alike.of(self.codes, targets.codes, counts)
-
-    def tables(self, sizes: list[int], *, estimated: bool) -> list[FloatArray]:
-        weights = np.eye(self.symbols)
+    def weights(self, estimated: bool) -> FloatArray:
         if self.operator is not None and estimated:
             with suppress(SingularOperator):  # then there is nothing better than what is shown
-                weights = self.operator.observed(self.counts).weights()
-        by_column = []
-        for codes, size in zip(self.codes, sizes, strict=True):
-            cells = np.bincount(codes * self.symbols + self.shown, minlength=size * self.symbols)
-            table = cells.reshape(size, self.symbols).astype(np.float64)
-            by_column.append(np.maximum(table @ weights @ self.to_values, 0.0))
-        return by_column
-
-    def near(self, targets: People) -> tuple[IntArray, FloatArray]:
-        alike = self.alike(targets)
-        return alike.counts, alike.shares(self.shown, self.posterior)
-
-    def evidence(
-        self, people: People, bins: Mapping[int, IntArray]
-    ) -> tuple[Design, RecordLikelihoods]:
-        design = Design.of(self.codes, people.domains.sizes, bins)
-        return design, ShownSymbols(self.shown, self.likelihood)
+                return np.asarray(self.operator.observed(self.counts).weights() @ self.to_values)
+        return self.to_values
 
     def weigh(
         self, rule: Links, targets: People, people: People, thorough: bool, draws: Draws
@@ -228,7 +261,7 @@ class RecordsView(View):
 
 
 @dataclass(frozen=True, eq=False)
-class BucketsView(View):
+class BucketsView(ListedView):
     """Records with their bucket, and the values that each bucket lists: cells, bucket by bucket."""
 
     codes: Codes
@@ -237,6 +270,18 @@ class BucketsView(View):
     cell_value: IntArray
     cell_count: IntArray
     values: int
+
+    @property
+    def symbol(self) -> IntArray:
+        return self.bucket
+
+    @property
+    def likelihoods(self) -> Dealt:
+        return self.dealt
+
+    @property
+    def posterior(self) -> Any:
+        return self.shares
 
     @cached_property
     def dealt(self) -> Dealt:
@@ -264,28 +309,6 @@ class BucketsView(View):
         total = np.bincount(self.cell_value, self.cell_count, minlength=self.values)
         return np.asarray(total / total.sum())
 
-    def alike(self, targets: People) -> Alike:
-        return Alike.of(self.codes, targets.codes, (len(self.bucket), len(targets)))
-
-    def tables(self, sizes: list[int], *, estimated: bool) -> list[FloatArray]:
-        """Every record counts for its bucket's values by their share."""
-        from scipy.sparse import csr_array
-
-        by_column, ones = [], np.ones(len(self.bucket))
-        for codes, size in zip(self.codes, sizes, strict=True):
-            standing = csr_array((ones, (codes, self.bucket)), shape=(size, len(self.listed)))
-            by_column.append(np.asarray((standing @ self.shares).todense()))
-        return by_column
-
-    def near(self, targets: People) -> tuple[IntArray, FloatArray]:
-        alike = self.alike(targets)
-        return alike.counts, alike.shares(self.bucket, self.shares)
-
-    def evidence(
-        self, people: People, bins: Mapping[int, IntArray]
-    ) -> tuple[Design, RecordLikelihoods]:
-        return Design.of(self.codes, people.domains.sizes, bins), self.dealt
-
     def weigh(
         self, rule: Links, targets: People, people: People, thorough: bool, draws: Draws
     ) -> FloatArray:
@@ -300,10 +323,6 @@ class BucketsView(View):
             flat = inside[used] * self.values + assigned.value[used]
             total += np.bincount(flat, assigned.chance[used], minlength=len(total))
         return alike.mean(total.reshape(-1, self.values), rule, targets)
-
-
-def records_of(release: Release) -> pa.Table:
-    return release.table()
 
 
 def raw_view(people: People) -> RecordsView:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sfumato.audits import (  # noqa: F401  # noqa: F401
+from sfumato.audits import (  # noqa: F401
     bucketed,
     catalogue,
     draws,
@@ -41,7 +41,6 @@ def audit(
     previous_table: Any = None,
     key: str | None = None,
     receipt: str | Path | None = None,
-    other: Release | str | Path | None = None,
     progress: Progress = no_progress,
 ) -> Verdict:
     """Check a release in three layers: one spelling, the promise in exact numbers, the draws.
@@ -50,9 +49,8 @@ def audit(
     None looks at the spelling alone. With `previous`, an earlier release of the same people,
     whoever stayed must be shown as before; `previous_table` and the column `key` tell whose value
     changed meanwhile. With `receipt`, what `publish` kept to repeat the draws, every record is
-    drawn again and compared. Where the `key` repeats, it is told what a person's records say
-    together. With `other`, a further bucketed release of the same people, what both tell together
-    is held to the promise.
+    drawn again and compared. Where the `key` repeats, it is told what a person's records may
+    say together.
 
     >>> import tempfile, pyarrow as pa
     >>> from sfumato.engines.publishing import publish
@@ -79,7 +77,6 @@ def audit(
         declared=again is not None or declared is table,
         key=key,
         before=None if previous is None else Before.of(previous, previous_table, key),
-        other=other if other is None or isinstance(other, Release) else Release(other),
     )
     with reading_errors(case.table.source):
         if again is not None:
@@ -102,7 +99,7 @@ def _looks(case: AuditCase) -> list[Look]:
     """The checks that concern a release."""
     if not people.follows_chosen_rows(case):
         # only the records that were made again tell which rows of people were taken
-        return CHECKS[Release] + ([check_decoys] if case.trace else [])
+        return CHECKS[Release] + ([check_decoys] if case.repeated else [])
     return [
         look
         for concerned, looks in CHECKS.items()

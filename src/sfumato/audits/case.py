@@ -26,7 +26,7 @@ from sfumato.table.quasi_k import QuasiMerge
 from sfumato.table.sources import find_source
 
 if TYPE_CHECKING:
-    from sfumato.audits.replay import Trace
+    from sfumato.audits.replay import Matches
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +54,9 @@ class Before:
 class AuditCase:
     """A table and a release of it. Counts are taken once, on demand.
 
-    `declared` says that the table came with its own roles and domains, not the manifest's; `trace`
-    is there once a receipt has repeated the run. `key` says whose rows they are, `before` is an
-    earlier release of the people, `other` a further one.
+    `declared` says that the table came with its own roles and domains, not the manifest's;
+    `repeated` that a receipt has repeated the run, `matches` who then stands behind ranges. `key`
+    says whose rows they are, `before` is an earlier release of the people.
     """
 
     table: Table
@@ -64,8 +64,8 @@ class AuditCase:
     declared: bool = False
     key: str | None = None
     before: Before | None = None
-    other: Release | None = None
-    trace: Trace | None = None
+    repeated: bool = False
+    matches: Matches | None = None
 
     @cached_property
     def guarantee(self) -> Guarantee:

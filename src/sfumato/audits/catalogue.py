@@ -96,9 +96,6 @@ PART_APART = AuditCheck(
 # decoys
 GROUP_SIZE = AuditCheck("group-size", "group size of {column}", _PUBLIC, judges=True)
 ELIGIBILITY = AuditCheck("eligibility", "eligibility of {column}", judges=True)
-TRACED_GROUPS = AuditCheck(
-    "traced-groups", "groups of {column} without {about} different values, and values from outside"
-)
 
 # samples copied back
 PLAN = AuditCheck("plan", "plan")
@@ -126,27 +123,12 @@ CEILINGS = AuditCheck(
 )
 POSTERIOR = AuditCheck("posterior", "largest posterior of {about}", judges=True)
 
-INTERSECTION = AuditCheck(
-    "intersection",
-    "people whose {column} both releases together tell beyond the promise",
-    _DIFFERENCES,
-)
 
 # ranges and sets
 VALUE_COUNTS = AuditCheck("value-counts", "published counts of {column}, off by")
 MARGINALS = AuditCheck("marginals", "people of {column} that the manifest counts in another cell")
 COVERAGE = AuditCheck("coverage", "records that fit fewer than {about}")
 IMPOSSIBLE = AuditCheck("impossible", "records whose rows cannot keep the promise{about}")
-SOURCES = AuditCheck("sources", "rows without a record of their own with their value")
-SPANS = AuditCheck(
-    "spans", "people that a row spans in the mean beside those that the manifest says"
-)
-IRREGULAR = AuditCheck(
-    "irregular",
-    "rows and records without {about} different matches and a value of one",
-    _DIFFERENCES,
-)
-INEXACT = AuditCheck("inexact", "rows that do not show exactly their matches", _DIFFERENCES)
 MATCH_SHARE = AuditCheck(
     "match-share",
     "largest share of a value of {column} among the matches of one {about}",
@@ -154,9 +136,6 @@ MATCH_SHARE = AuditCheck(
 )
 GROUP_SHARE = AuditCheck(
     "group-share", "largest share of a value of {column} in a group", judges=True
-)
-OUTSIDE_GROUP = AuditCheck(
-    "outside-group", "records outside what a row of their group shows", _DIFFERENCES
 )
 
 # one release after another

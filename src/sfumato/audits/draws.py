@@ -42,7 +42,7 @@ HASHED = 32  # parts of the table, at most, that the fit is looked at in
 @concerns(PerturbedRelease, BucketedRelease)
 def check_draws(case: AuditCase) -> Iterator[Finding]:
     """One verdict over all tests, and how large a group shown truly would be noticed."""
-    kinds = [] if case.trace else [tests for tests in _tests(case) if len(tests.exponents)]
+    kinds = [] if case.repeated else [tests for tests in _tests(case) if len(tests.exponents)]
     if not kinds:
         return
     chance, patterns, unseen, seen = 1.0, [], 0, False

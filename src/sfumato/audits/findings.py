@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
@@ -13,7 +13,7 @@ from typing import Any
 from sfumato.audits.catalogue import PERSON_TOGETHER, AuditCheck, Disclosure
 from sfumato.engines.exposure import Exposure
 from sfumato.results import Result as Shown
-from sfumato.results import as_json, html_paragraphs, html_table
+from sfumato.results import ResultTable, Tone, as_json, cell_text, untitled
 
 Figure = float | int | Fraction | str
 
@@ -147,14 +147,14 @@ class Finding:
 
     def value_text(self) -> str:
         """What was measured."""
-        return f"p = {number_text(self.value)}" if self.tests else number_text(self.value)
+        return "" if self.value is None else ("p = " if self.tests else "") + _number(self.value)
 
     def limit_text(self) -> str:
         if self.limit is None or self.direction is None:
             return ""
         if self.tests:
-            return f"alarm below {number_text(self.limit)}"
-        return f"{self.direction.value} {number_text(self.limit)}"
+            return f"alarm below {_number(self.limit)}"
+        return f"{self.direction.value} {_number(self.limit)}"
 
     def where_text(self) -> str:
         """The witness and the first of the names that belong to it."""
@@ -209,12 +209,12 @@ class Verdict(Shown):
         failed = sum(finding.holds is False for finding in self.findings)
         if failed:
             return (
-                f"The release does NOT keep its promise ({_number(failed, 'check')} failed): "
+                f"The release does NOT keep its promise ({_several(failed, 'check')} failed): "
                 f"{self.tested}."
             )
         skipped = sum(finding.holds is None for finding in self.findings)
         if skipped:
-            return f"Undecided ({_number(skipped, 'check')} skipped, none failed): {self.tested}."
+            return f"Undecided ({_several(skipped, 'check')} skipped, none failed): {self.tested}."
         kept = (
             "Each record keeps the promise; people may have several, which tell more together"
             if any(f.warns_of_several for f in self.findings)
@@ -240,19 +240,26 @@ class Verdict(Shown):
         counted = Counter(finding.result.value for finding in self.findings)
         tally = ", ".join(f"{number:,} {result}" for result, number in sorted(counted.items()))
         more = "" if verbose or len(shown) == len(self.findings) else " (--verbose shows them)"
-        return "\n".join([*lines, f"{_number(len(self.findings), 'check')}: {tally}{more}."])
+        return "\n".join([*lines, f"{_several(len(self.findings), 'check')}: {tally}{more}."])
 
     def __str__(self) -> str:
         return self.text()
 
-    def _repr_html_(self) -> str:
-        rows = [
-            (f.result.value, f.title, f.value_text(), f.limit_text(), f.where_text())
-            for f in self.findings
-        ]
-        head = ("", "check", "measured", "limit", "where")
+    def parts(self) -> list[ResultTable | str]:
         exposed = [] if self.exposure is None else str(self.exposure).splitlines()
-        return html_paragraphs([self.headline]) + html_table(head, rows) + html_paragraphs(exposed)
+        return [self.headline, findings_table(self.findings), *exposed]
+
+
+def findings_table(findings: Sequence[Finding], note: str = "", folded: str = "") -> ResultTable:
+    """Findings side by side; those that failed are marked."""
+    rows = [
+        (f.result.value, f.title, *(text or None for text in (
+            f.value_text(), f.limit_text(), f.where_text())))
+        for f in findings
+    ]  # fmt: skip
+    marks: dict[int, Tone] = {k: "bad" for k, f in enumerate(findings) if f.holds is False}
+    columns = ("", "check", "measured", "limit", "where")
+    return untitled(columns, rows, note=note, marks=marks, folded=folded)
 
 
 def joined(holds: Iterable[bool | None]) -> bool | None:
@@ -265,18 +272,9 @@ def joined(holds: Iterable[bool | None]) -> bool | None:
     return False if False in seen else None if None in seen else True
 
 
-def _number(number: int, what: str) -> str:
+def _several(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def number_text(number: Figure | None) -> str:
-    """A number as a message shows it.
-
-    >>> number_text(12345), number_text(0.123456789), number_text(Fraction(1, 3)), number_text(None)
-    ('12,345', '0.1235', '0.3333', '')
-    """
-    if number is None:
-        return ""
-    if isinstance(number, (float, Fraction)):
-        return f"{float(number):.4g}"
-    return f"{number:,}" if isinstance(number, int) else number
+def _number(number: Figure) -> str:
+    return cell_text(float(number) if isinstance(number, Fraction) else number)

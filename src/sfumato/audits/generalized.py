@@ -6,24 +6,83 @@ that is what is counted, besides the originals behind one published record (erra
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase, concerns
 from sfumato.audits.findings import Direction, Finding
-from sfumato.audits.ranges import Ranges
-from sfumato.audits.replay import Matches
-from sfumato.columns import value_text
-from sfumato.draws import IntArray
+from sfumato.columns import Column, value_text
+from sfumato.draws import BoolArray, IntArray
 from sfumato.guarantees import CeilingGuarantee
 from sfumato.guarantees.beta_likeness import BetaLikeness
 from sfumato.release import GeneralizedRelease
 from sfumato.release.marginals import places_of
 
 _PAIRS = 1 << 28  # records × rows that are compared when coverage is looked at
+
+
+class Ranges:
+    """A generalized release and its raw table in memory, in the same codes: of the sensitive column
+    `codes` by record of the table, `published` by row of the release."""
+
+    def __init__(self, case: AuditCase) -> None:
+        self.case = case
+        self.raw = pa.Table.from_batches(list(case.raw_batches())).combine_chunks()
+        self.records = case.release.table()
+        (self.histogram,) = case.profile.histograms.values()
+        self.ceilings = case.guarantee.ceilings(self.histogram)
+        self.codes = np.asarray(self.raw.column("__code_0").to_numpy(), np.int64)
+        shown = self.records.column(self.histogram.column)
+        domain = pa.array(self.histogram.values, shown.type)
+        published = pc.index_in(shown, value_set=domain).fill_null(-1)  # −1: not in the table
+        self.published = np.asarray(published.to_numpy(), np.int64)
+        self.people = int(self.raw.num_rows)
+        self.around = [
+            _ranges(self, column) if column.kind == "numeric" else _sets(self, column)
+            for column in case.release.quasi
+        ]
+
+    def matching(self, record: int) -> BoolArray:
+        """The published rows whose ranges and sets hold what the record has."""
+        return np.asarray(np.logical_and.reduce([around(record) for around in self.around]))
+
+
+def _ranges(ranges: Ranges, column: Column) -> Callable[[int], BoolArray]:
+    """Of a record: the rows whose range holds its value."""
+    low, high = (_numbers(ranges.records.column(n)) for n in ranges.case.release.shown_as(column))
+    value = _numbers(ranges.raw.column(column.name))
+    return lambda record: (low <= value[record]) & (value[record] <= high)
+
+
+def _numbers(column: pa.ChunkedArray) -> npt.NDArray[np.float64]:
+    return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
+
+
+def _sets(ranges: Ranges, column: Column) -> Callable[[int], BoolArray]:
+    """Of a record: the rows whose set holds its value."""
+    lists, raw = (t.column(column.name).combine_chunks() for t in (ranges.records, ranges.raw))
+    lists, raw = (
+        pa.concat_arrays(a.chunks) if isinstance(a, pa.ChunkedArray) else a for a in (lists, raw)
+    )
+    domain = raw.unique()
+    value = pc.index_in(raw, value_set=domain).to_numpy()
+    codes = pc.index_in(lists.flatten(), value_set=domain).fill_null(len(domain)).to_numpy()
+    order = np.argsort(codes, kind="stable")
+    rows = np.repeat(np.arange(len(lists)), np.diff(lists.offsets.to_numpy()))[order]
+    starts = np.searchsorted(codes[order], np.arange(len(domain) + 1))
+
+    def around(record: int) -> BoolArray:
+        code, holds = value[record], np.zeros(len(lists), np.bool_)
+        holds[rows[starts[code] : starts[code + 1]]] = True
+        return holds
+
+    return around
 
 
 @concerns(GeneralizedRelease)
@@ -41,32 +100,15 @@ def check_generalized(case: AuditCase) -> Iterator[Finding]:
         off = int(np.abs(people - marginal.people).sum()) + int((positions < 0).sum())
         yield Finding.none(catalogue.MARGINALS, off, column=name)
     yield from _coverage(ranges)
-    if case.trace is None:
+    if case.matches is None:
         yield Finding.skipped(
             catalogue.PROMISE,
             column=ranges.histogram.column,
             value=release.manifest.guarantee,
             witness="who matches whom is private: audit with --receipt",
         )
-        return
-    trace = case.trace.matches
-    assert trace is not None
-    rows = ranges.records.num_rows
-    if len(trace.source) != rows:
-        other = "the receipt belongs to another release"
-        yield Finding.none(catalogue.SOURCES, rows, witness=other)
-        return
-    # every row shows the value of one record, and no record stands behind two rows
-    twice = rows - len(np.unique(trace.source))
-    wrong = int((ranges.codes[trace.source] != ranges.published).sum())
-    yield Finding.none(catalogue.SOURCES, twice + wrong)
-    yield Finding.limited(catalogue.SPANS, trace.spans, Direction.EXACTLY, release.spans)
-    if not isinstance(case.guarantee, CeilingGuarantee):
-        return  # matches cannot be held to a promise that states no ceilings
-    if trace.matches is not None and trace.starts is not None:
-        yield from _graph(ranges, release, trace.source, trace.starts, trace.matches)
-    if trace.group is not None:
-        yield from _groups(ranges, trace)
+    elif isinstance(case.guarantee, CeilingGuarantee):
+        yield from _matched(ranges)
 
 
 def _counts(ranges: Ranges) -> Finding:
@@ -118,55 +160,33 @@ def _coverage(ranges: Ranges) -> Iterator[Finding]:
         Direction.AT_MOST,
         release.manifest.suppressed,
         about=whole,
-        witness=None if case.trace else "necessary, not sufficient: the receipt shows the matches",
+        witness=None if case.repeated else "necessary, not sufficient: receipts show the matches",
     )
 
 
-def _graph(
-    ranges: Ranges,
-    release: GeneralizedRelease,
-    source: IntArray,
-    starts: IntArray,
-    matches: IntArray,
-) -> Iterator[Finding]:
-    """Row r has the matches `matches[starts[r]:starts[r + 1]]`: as many as there must be, with its
-    value among theirs, and shown exactly."""
-    lengths = np.diff(starts)
-    rows = np.repeat(np.arange(len(lengths)), lengths)
-    order = np.lexsort((rows, matches))
-    twice = (np.diff(matches[order]) == 0) & (np.diff(rows[order]) == 0)
-    degrees, needed = np.bincount(matches, minlength=ranges.people), release.matches
-    irregular = int(twice.sum() + (degrees < needed).sum() + (lengths < needed).sum())
-    irregular += int((degrees[matches] != lengths[rows]).sum())
-    irregular += len(lengths) - len(np.unique(rows[matches == source[rows]]))
-    yield Finding.none(catalogue.IRREGULAR, irregular, about=str(needed))
-    exact = np.ones(len(lengths), np.bool_)
-    for cover in ranges.covers.values():
-        exact &= cover.exact(starts, rows, matches)
-    yield Finding.none(catalogue.INEXACT, int((~exact).sum()))
-    ends = np.concatenate([[0], np.cumsum(degrees)])
-    for side, cuts, values in (
-        ("published record", starts, ranges.codes[matches]),
-        ("original record", ends, ranges.published[rows[order]]),
-    ):
-        yield _shares(ranges, catalogue.MATCH_SHARE, side, cuts, values)
+def _matched(ranges: Ranges) -> Iterator[Finding]:
+    """The largest shares among who matches whom, as the receipt repeats it, and in whole groups.
 
-
-def _groups(ranges: Ranges, trace: Matches) -> Iterator[Finding]:
-    """Homogeneous groups: the share of each value in each, and everybody inside what is shown."""
-    assert trace.group is not None
-    _, group = np.unique(trace.group, return_inverse=True)
-    order, sizes = np.argsort(group, kind="stable"), np.bincount(group)
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    yield _shares(ranges, catalogue.GROUP_SHARE, "group", starts, ranges.published[order])
-    outside, rank = 0, np.arange(len(order)) - np.repeat(starts[:-1], sizes)
-    size, start = np.repeat(sizes, sizes), np.repeat(starts[:-1], sizes)
-    for shift in range(int(sizes.max(initial=0))):  # every row with every record of its group
-        inside = shift < size
-        other = order[start[inside] + (rank[inside] + shift) % size[inside]]
-        for cover in ranges.covers.values():
-            outside += int((~cover.inside(order[inside], trace.source[other])).sum())
-    yield Finding.none(catalogue.OUTSIDE_GROUP, outside)
+    That rows show their matches, and each its own value, follows from comparing every record.
+    """
+    trace = ranges.case.matches
+    assert trace is not None
+    if len(trace.source) != ranges.records.num_rows:
+        return  # the receipt belongs to another release: no record is as it repeats them
+    if trace.matches is not None and trace.starts is not None:
+        rows = np.repeat(np.arange(len(trace.source)), np.diff(trace.starts))
+        shown = ranges.published[rows[np.lexsort((rows, trace.matches))]]
+        ends = np.cumsum(np.bincount(trace.matches, minlength=ranges.people))
+        carried = ranges.codes[trace.matches]
+        yield _shares(ranges, catalogue.MATCH_SHARE, "published record", trace.starts, carried)
+        yield _shares(
+            ranges, catalogue.MATCH_SHARE, "original record", np.concatenate([[0], ends]), shown
+        )
+    if trace.group is not None:
+        _, group = np.unique(trace.group, return_inverse=True)
+        starts = np.concatenate([[0], np.cumsum(np.bincount(group))])
+        values = ranges.published[np.argsort(group, kind="stable")]
+        yield _shares(ranges, catalogue.GROUP_SHARE, "group", starts, values)
 
 
 def _shares(

@@ -100,8 +100,8 @@ def _of_person(
 def check_parts(case: AuditCase) -> Iterator[Finding]:
     """Sizes, posteriors within every part, exactly, and values that must not share one.
 
-    Counts by (part, true value) come from the receipt or, without one, from planning the raw
-    histogram again: the plan is a function of it. The posterior of a covered value within a
+    Counts by (part, true value) come from planning the raw histogram again: the plan is a function
+    of it. The posterior of a covered value within a
     part, for who reads all its records, must not exceed rho2; in releases that do not say
     `reader=shares`, which 0.1.0 wrote, for who reads one of them.
     """
@@ -115,8 +115,7 @@ def check_parts(case: AuditCase) -> Iterator[Finding]:
                 catalogue.SUBTABLES,
                 False,
                 column=column,
-                witness="they are not those that the mechanism makes of this table; only a "
-                "receipt (publish --receipt) could show that they keep the promise",
+                witness="they are not those that the mechanism makes of this table",
             )
             continue
         names = ", ".join(map(quoted, case.release.shown_as(case.release.column(column))))
@@ -160,12 +159,7 @@ def _apart(case: AuditCase, column: str, operator: Parts) -> Iterator[Finding]:
 
 
 def quotas_of(case: AuditCase, column: str, operator: Parts) -> IntArray | None:
-    """Counts by (part, value)."""
-    if case.trace is not None:
-        numbers = case.trace.numbers
-        pairs = numbers(f"{column} part") * operator.domain + numbers(column)
-        shape = (len(operator.parts), operator.domain)
-        return np.bincount(pairs, minlength=shape[0] * shape[1]).reshape(shape)
+    """Counts by (part, value), planned from the raw histogram again."""
     mechanism, guarantee = case.mechanism, case.guarantee
     if not isinstance(mechanism, PartitionedPerturbation) or not isinstance(guarantee, RhoPrivacy):
         return None
@@ -205,12 +199,11 @@ def _posterior(
 
 @concerns(SmallSum)
 def check_decoys(case: AuditCase) -> Iterator[Finding]:
-    """Groups as large as the promise asks for, no value commoner than there are groups; made again
-    from the receipt, groups of different values and nothing published from outside them."""
+    """Groups as large as the promise asks for, and no value commoner than there are groups."""
     guarantee = case.guarantee
     if not isinstance(guarantee, SmallSum):
         return
-    for number, (column, operator) in enumerate(case.release.operators.items()):
+    for column, operator in case.release.operators.items():
         if not isinstance(operator, Decoy):
             witness = f"has no decoys; the promise asks for groups of {guarantee.size}"
             yield Finding.plain(catalogue.GROUP_SIZE, False, column=column, witness=witness)
@@ -243,29 +236,3 @@ def check_decoys(case: AuditCase) -> Iterator[Finding]:
                 about=value_text(histogram.values[lowest]),
                 witness=f"one of {size} different values",
             )
-        if case.trace is not None:
-            yield _traced_groups(case, column, operator, first=number == 0)
-
-
-def _traced_groups(case: AuditCase, column: str, operator: Decoy, *, first: bool) -> Finding:
-    """Of the first column every published record is in a group of its own; of the others fewer
-    than c borrow one."""
-    assert case.trace is not None
-    numbers, values = case.trace.numbers, operator.values
-    kept, group = numbers("kept").astype(np.bool_), numbers(f"{column} group")
-    inside = group >= 0
-    pairs, times = np.unique(group[inside] * values + numbers(column)[inside], return_counts=True)
-    sizes = np.bincount(pairs // values)
-    broken = (sizes != operator.groups) | (np.bincount(pairs // values, times) != sizes)
-    broken &= sizes > 0
-    strays = ~np.isin(group * values + numbers(f"{column} published"), pairs) & kept & inside
-    spare = int((~inside & (kept | (not first))).sum())
-    spare = max(0, spare - (0 if first else operator.groups - 1))
-    return Finding.none(
-        catalogue.TRACED_GROUPS,
-        int(broken.sum()) + int(strays.sum()) + spare,
-        column=column,
-        about=str(operator.groups),
-        witness=f"of {int((sizes > 0).sum()):,} groups"
-        + (f"; group {int(broken.argmax())}" if broken.any() else ""),
-    )

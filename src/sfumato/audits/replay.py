@@ -7,7 +7,7 @@ differs, in any column, in content or in place, is found, whatever the kind of r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from sfumato.draws import IntArray, seed_of
 from sfumato.engines.publishing import ENGINES, repeat
 from sfumato.engines.receipts import Receipt
 from sfumato.errors import InfeasibleGuarantee
-from sfumato.mechanisms import Batch, Published
 from sfumato.mechanisms.generalized import Generalized
 from sfumato.release.records import record_names
 from sfumato.scratch import scratch_space
@@ -42,7 +41,6 @@ class Matches:
     """
 
     source: IntArray
-    spans: int
     starts: IntArray | None = None
     matches: IntArray | None = None
     group: IntArray | None = None
@@ -51,38 +49,13 @@ class Matches:
     def of(cls, made: Generalized, place: IntArray) -> Matches:
         source, group = made.source[place], None if made.group is None else made.group[place]
         if made.matches is None:
-            return cls(source, made.spans, group=group)
+            return cls(source, group=group)
         lengths = np.concatenate([np.full(len(run), run.shape[1]) for run in made.matches])
         flat = np.concatenate([run.ravel() for run in made.matches])
         begin = (np.cumsum(lengths) - lengths)[place]
         starts = np.concatenate([[0], np.cumsum(lengths[place])])
         entries = np.repeat(begin - starts[:-1], lengths[place]) + np.arange(starts[-1])
-        return cls(source, made.spans, starts, flat[entries], group)
-
-
-class Trace:
-    """What a run that was repeated did with every record, for the checks of the promise."""
-
-    def __init__(self) -> None:
-        self.matches: Matches | None = None
-        self._pieces: dict[str, list[IntArray]] = {}
-
-    def records(self, batch: Batch, published: Published, numbers: Mapping[str, IntArray]) -> None:
-        if not numbers:
-            return
-        rows = len(next(iter(numbers.values())))
-        kept = np.ones(rows, np.bool_) if published.keep is None else published.keep
-        shown = {f"{name} published": codes for name, codes in published.codes.items()}
-        for name, array in {**batch.codes, **shown, **numbers, "kept": kept}.items():
-            self._pieces.setdefault(name, []).append(array.astype(np.int32))
-
-    def rows(self, made: Generalized, place: IntArray) -> None:
-        self.matches = Matches.of(made, place)
-
-    def numbers(self, name: str) -> IntArray:
-        """Of every record: its code (`c`), its published code (`c published`), `kept`, or a number
-        of the plan's own, such as `c group`."""
-        return np.concatenate(self._pieces.get(name, [np.empty(0)])).astype(np.int64)
+        return cls(source, starts, flat[entries], group)
 
 
 def declared_again(origin: Any, receipt: Receipt) -> Table:
@@ -94,7 +67,7 @@ def declared_again(origin: Any, receipt: Receipt) -> Table:
 
 def check_replay(case: AuditCase, receipt: Receipt) -> Iterator[Finding]:
     """Publish again and compare. Costs what publishing costs, and a reading of both files."""
-    stated, trace = case.release.manifest, Trace()
+    stated, matches = case.release.manifest, list[Matches]()
     key, origin = receipt.draws.reveal(), receipt.draws.origin
     seed = None if origin == "seeded" else seed_of(bytes.fromhex(key), SEEDS)
     yield Finding.plain(
@@ -109,7 +82,13 @@ def check_replay(case: AuditCase, receipt: Receipt) -> Iterator[Finding]:
         return
     with scratch_space() as folder:
         try:
-            manifest = repeat(receipt, case.table, case.release, folder / "release", trace)
+            manifest = repeat(
+                receipt,
+                case.table,
+                case.release,
+                folder / "release",
+                lambda made, place: matches.append(Matches.of(made, place)),
+            )
         except InfeasibleGuarantee as error:
             yield Finding.plain(catalogue.REPLAY, False, witness=str(error))
             return
@@ -124,7 +103,7 @@ def check_replay(case: AuditCase, receipt: Receipt) -> Iterator[Finding]:
                 where = f"{Path(ours[0]).parts[0]}, {how}" if differing and not number else where
                 number += differing
     yield Finding.none(catalogue.REPLAY, number, witness=where)
-    case.trace = trace
+    case.repeated, case.matches = True, matches[0] if matches else None
     passed = {"files", "sfumato", "writer", *(() if stated.sfumato == __version__ else WORDS)}
     wrong = [name for name in stated.__struct_fields__ if name not in passed
              and getattr(stated, name) != getattr(manifest, name)]  # fmt: skip

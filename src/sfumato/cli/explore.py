@@ -21,7 +21,7 @@ from sfumato.errors import UsageError
 from sfumato.pace import Progress
 from sfumato.table_options import pairs
 
-_COLUMN = Flag("column", str, "The sensitive column; the first by default.")
+_COLUMN = Flag("column", str, "The sensitive column; every one by default.")
 _FRESH = Flag(
     "fresh", bool,
     "Compare with the same attack on a release of a fresh table without the person.", True,
@@ -152,17 +152,13 @@ def compare(
     replace(TABLE, help="The raw table behind the release."),
     Flag("release", Path, "The release folder.", argument=True),
     replace(ATTACKS, help="own-record, definetti, linkage, … or all. Repeatable."),
-    replace(_COLUMN, help="The sensitive column; every one by default."),
+    _COLUMN,
     replace(TARGETS, help="How many people to attack; 2,000, thorough 10,000.", least=None),
     Flag("thorough", bool, "Learn from all that is shown; may take long.", False),
     _FRESH,
     Flag("show", bool, "Show the values of the most exposed people, too.", False),
     Flag("seed", int, "Decides targets and ties.", 0),
     Flag("shown", str, "Instead of a release: a table that another tool made of the raw one."),
-    Flag(
-        "match", str,
-        "Shown: people are found by their quasi-identifiers, or row by row: row.", "quasi",
-    ),
     Flag(
         "others", list[Path], "Intersection: another release of these people. Repeatable.",
         flag="--with",

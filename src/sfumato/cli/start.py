@@ -150,7 +150,6 @@ def query(
     Flag("previous_table", str, "The table behind it, with --key: whose value changed."),
     Flag("key", str, "Column that identifies the person; not published."),
     _RECEIPT,
-    Flag("other", Path, "Another bucketed release of these people: audit both.", flag="--with"),
     Flag("rewrite", Path, "Write the content again to this folder: a clean copy."),
     Flag("verbose", bool, "Show every check.", False),
     reads=True,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -14,17 +14,20 @@ from typing import Any, ClassVar, Self
 import pyarrow as pa
 
 from sfumato.columns import Column
-from sfumato.draws import Draws
+from sfumato.draws import Draws, IntArray
 from sfumato.engines.choosing import TableCounts
 from sfumato.engines.counting import Progress, no_progress
 from sfumato.engines.from_cells import CellStream
 from sfumato.engines.spelling import restored, spell
 from sfumato.engines.staging import LARGE, stage
-from sfumato.engines.stream import Follower, RowStream
+from sfumato.engines.stream import RowStream
 from sfumato.mechanisms import CellPlan, Plan, RecordPlan
+from sfumato.mechanisms.generalized import Generalized
 from sfumato.profile import Profile
 from sfumato.table import Table
 from sfumato.table.spool import Spool
+
+Follow = Callable[[Generalized, IntArray], object]
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,8 @@ class RunOptions:
     """How a run is to be done; what it promises is not among them.
 
     `joint` asks for a promise about all sensitive columns together.
-    `release` is where the release will be, `follow` what an audit that repeats the run sees it by.
+    `release` is where the release will be, `follow` sees ranges and sets with
+    who matches whom, and the row at each place: for an audit that repeats the run.
     """
 
     release: Path
@@ -40,7 +44,7 @@ class RunOptions:
     batch_rows: int = 1 << 17
     threads: bool = True
     progress: Progress = no_progress
-    follow: Follower | None = None
+    follow: Follow | None = None
     joint: bool = False
 
 

@@ -34,5 +34,4 @@ class LocalEngine(Engine):
             options.batch_rows,
             options.threads,
             options.progress,
-            options.follow,
         )

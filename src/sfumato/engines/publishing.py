@@ -22,7 +22,7 @@ from sfumato.engines.choosing import (
     with_counts,
 )
 from sfumato.engines.counting import Progress, check_keys, count_combinations, no_progress
-from sfumato.engines.engine import Engine, RunOptions
+from sfumato.engines.engine import Engine, Follow, RunOptions
 from sfumato.engines.exposure import exposure_of
 from sfumato.engines.ledger import OpenLedger, PublishedPeople, open_ledger
 from sfumato.engines.local import LocalEngine
@@ -36,7 +36,6 @@ from sfumato.engines.publication import (
 from sfumato.engines.receipts import Receipt, describe_table, receipt_file
 from sfumato.engines.republishing import as_before
 from sfumato.engines.spark.engine import SparkEngine
-from sfumato.engines.stream import Follower
 from sfumato.engines.together import ColumnTold, told_by_columns
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
@@ -246,12 +245,12 @@ def run(
 
 
 def repeat(
-    receipt: Receipt, table: Table, release: Release, to: Path, follow: Follower | None = None
+    receipt: Receipt, table: Table, release: Release, to: Path, follow: Follow | None = None
 ) -> Manifest:
     """Make a release again, into the folder `to`, with the draws that its receipt repeats.
 
     Operators that were taken over from an earlier release are those that the release shows.
-    `follow` sees what happens to every record.
+    `follow` sees who matches whom behind ranges and sets.
     """
     guarantee = parse_guarantee(receipt.guarantee)
     mechanism: Mechanism = parse_mechanism(receipt.mechanism)

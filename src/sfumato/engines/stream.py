@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +15,7 @@ from sfumato.engines.compact import CompactRows
 from sfumato.engines.counting import Progress
 from sfumato.engines.quasi import quasi_column
 from sfumato.errors import DataError
-from sfumato.mechanisms import Batch, Plan, Published, RecordPlan
-from sfumato.mechanisms.generalized import Generalized
+from sfumato.mechanisms import Batch, Plan, RecordPlan
 from sfumato.profile import Profile
 from sfumato.sorting import counted_order
 from sfumato.table import Table
@@ -35,16 +33,6 @@ class RowStream(ABC):
     @abstractmethod
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Compact batches; raises where there were other rows than expected."""
-
-
-class Follower(Protocol):
-    """Sees what a run does with every record: for an audit that makes a release again."""
-
-    def records(self, batch: Batch, published: Published, numbers: Mapping[str, IntArray]) -> None:
-        """A batch, what a plan made of it, and the plan's own numbers, such as groups."""
-
-    def rows(self, made: Generalized, place: IntArray) -> None:
-        """Ranges and sets, with who matches whom, and the row that stands at each place."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,11 +68,10 @@ class RecordStream(RowStream):
         batch_rows: int,
         threads: bool,
         progress: Progress,
-        follow: Follower | None = None,
         section: StreamSection | None = None,
     ) -> None:
         super().__init__(table, profile, plan, progress)
-        self.plan, self.draws, self.follow = plan, draws, follow
+        self.plan, self.draws = plan, draws
         self.batch_rows, self.threads = batch_rows, threads
         self._coders = {
             column: SensitiveCoder(table, column, histogram.values)
@@ -114,8 +101,6 @@ class RecordStream(RowStream):
                 ranks = {c: ranks_in_value(key, self._seen[c]) for c, key in keys.items()}
             batch_of_codes = Batch(codes, ranks, addresses, keys)
             outcome = plan.apply(batch_of_codes, self.draws)
-            if self.follow is not None:
-                self.follow.records(batch_of_codes, outcome, plan.trace(batch_of_codes))
             start += batch.num_rows
             if not self.published:
                 self._begin(tuple(outcome.extra))

@@ -155,7 +155,7 @@ def write_generalized(
     spell(folder, spelled, lambda: [rows])
     progress("publishing", generalized.rows, generalized.rows)
     if options.follow is not None:
-        options.follow.rows(generalized, _order(rows))
+        options.follow(generalized, _order(rows))
     columns, described = whole.columns(generalized), generalized.described()
     if plan.marginals:
         described["marginals"] = whole.marginals(columns, generalized.spans)

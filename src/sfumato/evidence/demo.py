@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import duckdb
+
 from sfumato.audits import Verdict, audit
 from sfumato.datasets import GENERATORS, write_dataset
 from sfumato.engines.counting import Progress, no_progress
@@ -17,6 +19,8 @@ from sfumato.evidence.report import Report, write_report
 from sfumato.guarantees import DEFAULT_PROMISE
 from sfumato.queries import open_release
 from sfumato.queries.answer import estimate_text
+from sfumato.queries.opened import OpenedRelease
+from sfumato.results import as_json
 from sfumato.table import read
 
 GUARANTEE = DEFAULT_PROMISE  # what `sfumato init` proposes
@@ -45,12 +49,12 @@ NEXT = (
 
 @dataclass(frozen=True)
 class Asked:
-    """A question, its answer from the release, and the truth from the raw table."""
+    """A question, its answer from the release, the truth from the raw table, and both as lines."""
 
     sql: str
-    columns: list[str]
     rows: list[dict[str, Any]]
-    truths: list[dict[str, Any] | None]
+    truths: list[dict[str, Any]]
+    lines: list[str]
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,7 @@ class Demo:
             "table": str(self.table),
             "report": str(self.report.page),
             "publication": self.publication.to_json(),
-            "questions": [{"sql": a.sql, "rows": a.rows, "truths": a.truths} for a in self.asked],
+            "questions": [as_json({**vars(asked), "lines": None}) for asked in self.asked],
             "audit": self.verdict.to_json(),
         }
 
@@ -83,7 +87,7 @@ class Demo:
             "",
         ]
         for asked in self.asked:
-            lines += [asked.sql, *(f"    {line}" for line in _beside_truth(asked)), ""]
+            lines += [asked.sql, *(f"    {line}" for line in asked.lines), ""]
         lines += [str(self.verdict), "", f"The report is {self.report.page}", "", *NEXT]
         return "\n".join(lines)
 
@@ -105,10 +109,9 @@ def run_demo(folder: Path, rows: int, progress: Progress = no_progress) -> Demo:
     table = read(path, quasi=roles.quasi, sensitive=roles.sensitive)
     publication = publish(table, GUARANTEE, to=folder / "release", progress=progress)
     opened = open_release(folder / "release")
-    asked = []
-    for sql in QUESTIONS:
-        answer = opened.sql(sql)
-        asked.append(_with_truth(sql, list(answer.columns), answer.rows(), path))
+    raw = duckdb.connect()
+    raw.from_parquet(str(path)).create_view("release")
+    asked = tuple(_ask(sql, opened, raw) for sql in QUESTIONS)
     verdict = audit(table, folder / "release")
     report = write_report(
         folder / "release",
@@ -118,51 +121,38 @@ def run_demo(folder: Path, rows: int, progress: Progress = no_progress) -> Demo:
         questions=ASKED,
         progress=progress,
     )
-    return Demo(folder, path, publication, tuple(asked), verdict, report)
+    return Demo(folder, path, publication, asked, verdict, report)
 
 
-def _with_truth(sql: str, columns: list[str], rows: list[dict[str, Any]], path: Path) -> Asked:
-    """The same SQL on the raw table; rows are matched by their keys."""
-    import duckdb
-
-    aggregates = [c for c in columns if f"{c}_stderr" in columns]
-    keys = _keys(columns, aggregates)
-    connection = duckdb.connect()
-    connection.execute(
-        "CREATE VIEW release AS SELECT * FROM read_parquet('" + str(path).replace("'", "''") + "')"
-    )
+def _ask(sql: str, release: OpenedRelease, raw: duckdb.DuckDBPyConnection) -> Asked:
+    """The same SQL on the release and on the raw table; rows are matched by their keys."""
+    answer = release.sql(sql)
+    rows, aggregates = answer.rows(), answer.aggregates
+    bars = {f"{name}{part}" for name in aggregates for part in ("", "_stderr", "_low", "_high")}
+    keys = [column for column in answer.columns if column not in bars]
     whole = sql.split(" ORDER BY ")[0]  # the release may rank groups otherwise than the truth
-    true_rows = [
-        dict(zip([*keys, *aggregates], row, strict=True))
-        for row in connection.execute(whole).fetchall()
+    nobody = {name: 0 if name.lower().startswith("count") else None for name in aggregates}
+    by_key = {
+        row[: len(keys)]: dict(zip(aggregates, row[len(keys) :], strict=True))
+        for row in raw.execute(whole).fetchall()
+    }
+    truths = [by_key.get(tuple(row[key] for key in keys), nobody) for row in rows]
+    lines = [
+        " ".join(str(row[key]) for key in keys) + (": " if keys else "") + _beside(row, name, truth)
+        for row, truth in zip(rows, truths, strict=True)
+        for name in aggregates
     ]
-    by_key = {tuple(row[key] for key in keys): row for row in true_rows}
-    truths = [by_key.get(tuple(row[key] for key in keys)) for row in rows]
-    return Asked(sql, columns, rows, truths)
+    return Asked(sql, rows, truths, lines)
 
 
-def _keys(columns: list[str], aggregates: list[str]) -> list[str]:
-    """The columns of an answer that are neither an aggregate nor its error bar."""
-    bars = {f"{name}{end}" for name in aggregates for end in ("", "_stderr", "_low", "_high")}
-    return [column for column in columns if column not in bars]
-
-
-def _beside_truth(asked: Asked) -> list[str]:
-    lines = []
-    aggregates = [c for c in asked.columns if f"{c}_stderr" in asked.columns]
-    for row, truth in zip(asked.rows, asked.truths, strict=True):
-        keys = [str(row[c]) for c in _keys(asked.columns, aggregates)]
-        for name in aggregates:
-            counts = name.lower().startswith("count")
-            true = truth[name] if truth is not None else 0 if counts else None  # nobody is there
-            if row[name] is None:
-                lines.append(f"{' '.join(keys) + ': ' if keys else ''}no estimate; truth {true}")
-                continue
-            ends = (row[f"{name}_low"], row[f"{name}_high"])
-            near = 1e-9 * max(map(abs, ends))  # a number that the release shows exactly
-            inside = true is not None and ends[0] - near <= true <= ends[1] + near
-            name_text = f"{' '.join(keys)}: " if keys else ""
-            text = estimate_text(row[name], row[f"{name}_stderr"], *ends, 0.95, whole=counts)
-            verdict = "inside" if inside else "outside"
-            lines.append(f"{name_text}{text}; truth {0 if true is None else true:,.6g}, {verdict}")
-    return lines
+def _beside(row: dict[str, Any], name: str, truths: dict[str, Any]) -> str:
+    """An estimate with its interval, the truth, and whether the one holds the other."""
+    true, value = truths[name], row[name]
+    if value is None or true is None:
+        return f"{'no estimate' if value is None else f'{value:,.6g}'}; truth {true}"
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    near = 1e-9 * max(abs(low), abs(high))  # a number that the release shows exactly
+    verdict = "inside" if low - near <= true <= high + near else "outside"
+    whole = name.lower().startswith("count")
+    text = estimate_text(value, row[f"{name}_stderr"], low, high, 0.95, whole=whole)
+    return f"{text}; truth {true:,.6g}, {verdict}"

@@ -119,15 +119,6 @@ class PartitionedPlan(RecordPlan):
         codes = batch.codes[column]
         return cut.symbols_of_slots(codes, permutation(codes, batch.ranks[column]))
 
-    def trace(self, batch: Batch) -> Mapping[str, IntArray]:
-        traced = {}
-        for column, cut in self.columns.items():
-            _, permutation = self._slots[column]
-            slots = permutation(batch.codes[column], batch.ranks[column])
-            symbols = cut.symbols_of_slots(batch.codes[column], slots)
-            traced[f"{column} part"] = cut.operator.symbol_parts[symbols]
-        return traced
-
     def public(self) -> dict[str, Any]:
         return {
             "operators": {c: cut.operator.to_json() for c, cut in self.columns.items()},

@@ -148,13 +148,6 @@ class RecordPlan(Plan):
     def apply(self, batch: Batch, draws: Draws) -> Published:
         """Publish a batch of records. The same for any cutting of the stream into batches."""
 
-    def trace(self, batch: Batch) -> Mapping[str, IntArray]:
-        """Private numbers per record by which an audit can follow the plan, such as the group.
-
-        Seen only where an audit repeats a run from its receipt; never part of a release.
-        """
-        return {}
-
     def side_tables(
         self, records: Callable[[], Iterable[pa.RecordBatch]]
     ) -> Mapping[str, Iterable[pa.Table]]:

@@ -54,14 +54,6 @@ class DecoyGroups:
         np.copyto(drawn, values, where=lost & (chosen == 0))
         return drawn, grouped
 
-    def group_numbers(self, values: IntArray, ranks: IntArray) -> IntArray:
-        """The group of every record, −1 for spare ones."""
-        slots = self.slots(values, ranks)
-        grouped = slots < self.grouped[values]
-        numbers = np.full(len(values), -1, np.int64)
-        numbers[grouped] = self.groups.numbers(values[grouped], slots[grouped])
-        return numbers
-
     def check(self) -> None:
         self.groups.check()
         spare = self.counts - self.grouped
@@ -101,14 +93,6 @@ class DecoyPlan(RecordPlan):
             if number == 0:
                 keep = is_kept
         return Published(codes, keep=keep)
-
-    def trace(self, batch: Batch) -> Mapping[str, IntArray]:
-        return {
-            f"{column.column} group": column.group_numbers(
-                batch.codes[column.column], batch.ranks[column.column]
-            )
-            for column in self.columns
-        }
 
     def public(self) -> dict[str, Any]:
         return {

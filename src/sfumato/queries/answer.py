@@ -18,7 +18,7 @@ from sfumato.results import html_paragraphs, html_table
 if TYPE_CHECKING:
     import pandas
 
-    from sfumato.pages.answers import Drawing, DrawnChart
+    from sfumato.pages.charts import Drawing, DrawnChart
 
 MOST_SHOWN = 60
 _LOPSIDED = 0.1  # of an interval: how much further it may reach to one side beside an error
@@ -74,7 +74,7 @@ class Answer:
         return drawing.chart()
 
     def _drawing(self, title: str) -> Drawing:
-        from sfumato.pages.answers import MOST_MARKS, AnswerKey, AnswerMeasure, Drawing
+        from sfumato.pages.charts import MOST_MARKS, AnswerKey, AnswerMeasure, Drawing
 
         inside = {part for name in self.columns for part in self._parts(name)[1:]}
         names = [n for n in self.columns if n not in self.aggregates and n not in inside]

@@ -32,7 +32,7 @@ from sfumato.queries.statements import cross_count, literal, quoted, without_ali
 from sfumato.release import Release
 
 if TYPE_CHECKING:
-    from sfumato.pages.answers import Drawing
+    from sfumato.pages.charts import Drawing
 
 MOST_CELLS = 2_000
 MEASURES = ("count", "share_of_row", "share_of_column", "share_of_all")

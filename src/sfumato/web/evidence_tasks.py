@@ -16,8 +16,8 @@ def compare_candidates(
     *, table: dict[str, Any], candidates: list[dict[str, Any]], out: str, progress: Progress
 ) -> Any:
     """Publish, ask, audit and attack every candidate; the page about it lies in `out`."""
+    from sfumato.evidence.accuracy import LOW
     from sfumato.evidence.compare import Candidate, compare
-    from sfumato.evidence.compare.accuracy import LOW
 
     for candidate in candidates:
         no_files(candidate["guarantee"], candidate["mechanism"])
@@ -63,7 +63,7 @@ def collect_evidence(
     names: dict[str, Any] | None = None,
 ) -> Any:
     """Audit and attack a release and write its report to `out`."""
-    from sfumato.evidence.compare.accuracy import LOW
+    from sfumato.evidence.accuracy import LOW
     from sfumato.evidence.report import write_report
 
     with named(table["path"], table["label"]), named(release, "the release"):

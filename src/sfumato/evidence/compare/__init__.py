@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
+from sfumato.columns import value_to_json
 from sfumato.draws import Draws
 from sfumato.engines.counting import Progress, no_progress, take_profile
 from sfumato.engines.person_rows import one_row_each
 from sfumato.errors import UsageError
 from sfumato.evidence.compare.candidates import Candidate, listed, pair_up, short_names
 from sfumato.evidence.compare.comparison import Comparison, Row
-from sfumato.evidence.compare.measure import WHOLE, Trial, TrialSettings, slowest_first
+from sfumato.evidence.compare.measure import WHOLE, Trial, TrialSettings, run_trials
 from sfumato.evidence.compare.pages import comparison_page
-from sfumato.evidence.compare.running import run_trials
 from sfumato.evidence.places import report_folder
-from sfumato.evidence.report.shapes import label
 from sfumato.guarantees import parse_guarantee
 from sfumato.pages import write_whole
 from sfumato.profile import Histogram
@@ -29,12 +29,12 @@ from sfumato.results import as_json
 from sfumato.scratch import scratch_space
 from sfumato.table import Table, as_table
 from sfumato.table.sources import ParquetSource
-from sfumato.workloads import Workload, generate_workload, people_of, true_counts
+from sfumato.workloads import CountQuestion, Workload, generate_workload, people_of, true_counts
 
 
 def compare(
     table: Any,
-    candidates: Sequence[Candidate | str | tuple[str, str | None]],
+    candidates: Sequence[Candidate | str],
     *,
     out: str | Path,
     workload: Workload | str = "conjunctions",
@@ -52,11 +52,12 @@ def compare(
 
     `table` comes from `read`, or is anything that `read` takes, with its roles. A candidate is
     `GUARANTEE by MECHANISM`, or a guarantee alone. `workload` is a kind of question (conjunctions,
-    ranges, prefixes) or questions made before. `seed` decides questions, targets and ties; releases
-    are made with fresh draws, in a private folder, and removed. `jobs` candidates run at once, as
-    many as there are processors by default. A candidate that fails is a row with its reason. `out`
-    then holds report.html, report.json and workload.sql; the page shows true counts and is for the
-    steward.
+    ranges, prefixes) or questions made before; they are about every sensitive column in equal
+    parts, or about `column`, which alone is attacked then. `seed` decides questions, targets and
+    ties; releases are made with fresh draws, in a private folder, and removed. `jobs` candidates
+    run at once, as many as there are processors by default. A candidate that fails is a row with
+    its reason. `out` then holds report.html, report.json and workload.sql; the page shows true
+    counts and is for the steward.
 
     >>> import tempfile, pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M"] * 40, "ill": ["a", "b", "c", "d"] * 20})
@@ -75,37 +76,48 @@ def compare(
         raise UsageError(
             f"{column!r} is not a sensitive column. Those are: {', '.join(table.sensitive)}."
         )
+    columns = tuple(table.sensitive) if column is None else (column,)
     with report_folder(out) as folder, scratch_space() as work:
         progress("reading the table", 0, len(chosen) * WHOLE)
         shared = _shared(table, work)
-        about = column or table.sensitive[0]
-        histogram = take_profile(shared).histograms[about]
+        histograms = take_profile(shared).histograms
         people = people_of(shared)
         if isinstance(workload, str):
-            workload = generate_workload(people, workload, count=questions, seed=seed, column=about)
+            made = [
+                generate_workload(
+                    people, workload, count=-(-questions // len(columns)), seed=seed, column=name
+                )
+                for name in columns
+            ]
+            asked = tuple(question for one in made for question in one.questions)
+            workload = Workload(asked, made[0].source)
         settings = TrialSettings(
             workload,
-            tuple(label(question.value) for question in workload.questions),
+            tuple(_label(question, len(columns) > 1) for question in workload.questions),
             tuple(true_counts(workload, people).tolist()),
+            column,
             (attacks,) if isinstance(attacks, str) else tuple(attacks),
             targets,
             fresh,
             seed,
         )
-        rows = people.rows
+        rows, names = people.rows, short_names(chosen)
         del people  # the workers need the memory
-        results = _results(work, chosen, shared, settings, jobs, rows, progress)
-        names = short_names(chosen)
+        trials = {}
+        for number, name in enumerate(names):
+            (work / str(number)).mkdir(mode=0o700)
+            trials[name] = Trial(chosen[number], shared, work / str(number), settings)
+        results = run_trials(trials, at_once=jobs, rows=rows, progress=progress)
         comparison = Comparison(
             folder,
-            _short_label(table.label),
+            table.label.rsplit("/", 1)[-1],
             rows,
-            about,
+            columns,
             workload.source,
             settings.truth,
             [
-                Row(name, candidate, result, *_ceiling(candidate, histogram))
-                for name, candidate, result in zip(names, chosen, results, strict=True)
+                Row(name, c, results[name], *_ceiling(c, [histograms[n] for n in columns]))
+                for name, c in zip(names, chosen, strict=True)
             ],
             time.perf_counter() - began,
         )
@@ -115,6 +127,12 @@ def compare(
         write_whole(comparison.data, text + "\n")
         write_whole(comparison.page, comparison_page(comparison))
     return comparison
+
+
+def _label(question: CountQuestion, several: bool) -> str:
+    """What a question asks for, as charts name it."""
+    value = "(missing)" if question.value is None else str(value_to_json(question.value))
+    return f"{question.column}: {value}" if several else value
 
 
 def _shared(table: Table, folder: Path) -> Table:
@@ -128,8 +146,6 @@ def _shared(table: Table, folder: Path) -> Table:
     names = (*table.quasi, *table.sensitive, *([table.key] if table.key else []))
     schema = pa.schema([pa.field(name, table.type_of(name)) for name in names])
     path = folder / "table.parquet"
-    import pyarrow.parquet as pq
-
     with pq.ParquetWriter(path, schema, store_schema=False) as writer:
         for batch in table.batches(names):
             plain = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in batch]
@@ -137,40 +153,14 @@ def _shared(table: Table, folder: Path) -> Table:
     return replace(table, source=ParquetSource([path]), drop=())
 
 
-def _results(
-    work: Path,
-    chosen: list[Candidate],
-    table: Table,
-    settings: TrialSettings,
-    jobs: int | None,
-    rows: int,
-    progress: Progress,
-) -> list[dict[str, Any]]:
-    """One result per candidate."""
-    names = short_names(chosen)
-    trials = {}
-    for number in sorted(range(len(chosen)), key=lambda number: slowest_first(chosen[number])):
-        folder = work / str(number)
-        folder.mkdir(mode=0o700)
-        trials[names[number]] = Trial(chosen[number], table, folder, settings)
-    results = run_trials(trials, at_once=jobs, rows=rows, progress=progress)
-    return [results[name] for name in names]
-
-
-def _ceiling(candidate: Candidate, histogram: Histogram) -> tuple[float | None, int | None]:
+def _ceiling(
+    candidate: Candidate, histograms: Sequence[Histogram]
+) -> tuple[float | None, int | None]:
     """The largest chance that the promise allows among the values it covers; those it does not."""
-    ceilings = parse_guarantee(candidate.guarantee).ceilings(histogram)
+    promise = parse_guarantee(candidate.guarantee)
+    ceilings = [ceiling for h in histograms for ceiling in promise.ceilings(h)]
     covered = [ceiling for ceiling in ceilings if ceiling < 1]
     return (float(max(covered)), len(ceilings) - len(covered)) if covered else (None, None)
-
-
-def _short_label(text: str) -> str:
-    """A file by its name alone.
-
-    >>> _short_label("tables/people.parquet"), _short_label("the given Table")
-    ('people.parquet', 'the given Table')
-    """
-    return text.rsplit("/", 1)[-1]
 
 
 __all__ = ["Candidate", "Comparison", "Row", "compare", "pair_up"]

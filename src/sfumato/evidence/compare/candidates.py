@@ -75,21 +75,12 @@ def pair_up(guarantees: Sequence[str], mechanisms: Sequence[str]) -> list[Candid
     ]
 
 
-def listed(candidates: Sequence[Candidate | str | tuple[str, str | None]]) -> list[Candidate]:
-    """Candidates in any of their forms, each once."""
-    parsed: list[Candidate] = []
-    for given in candidates:
-        if isinstance(given, str):
-            candidate = Candidate.parse(given)
-        elif isinstance(given, Candidate):
-            candidate = given
-        else:
-            candidate = Candidate(*given)
-        if candidate not in parsed:
-            parsed.append(candidate)
+def listed(candidates: Sequence[Candidate | str]) -> list[Candidate]:
+    """Candidates in either of their forms, each once."""
+    parsed = [Candidate.parse(c) if isinstance(c, str) else c for c in candidates]
     if not parsed:
         raise UsageError("Name at least one candidate to compare.")
-    return parsed
+    return list(dict.fromkeys(parsed))
 
 
 def short_names(candidates: Sequence[Candidate]) -> list[str]:

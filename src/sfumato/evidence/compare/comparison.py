@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.evidence.compare.candidates import Candidate
-from sfumato.pages.charts import Figure
-from sfumato.results import Cell, Result, ResultTable
+from sfumato.results import Cell, Interval, Result, ResultTable, Tone
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,31 +32,44 @@ class Row:
         return None if self.failed else self.result["audit"]["holds"]
 
     @property
-    def error(self) -> Figure:
+    def error(self) -> Interval:
         """The median relative error of large counts."""
-        median = self.result["accuracy"]["median_relative_error"]
-        return Figure(*(_number(median[end]) for end in ("value", "low", "high")))
+        return figure(self.result["accuracy"]["median_relative_error"])
 
     @property
-    def strongest(self) -> tuple[str, Figure] | None:
+    def advantages(self) -> dict[str, Interval]:
+        """What each attack gains; of several columns, by both."""
+        attacks = self.result.get("attacks", [])
+        several = len({attack["column"] for attack in attacks}) > 1
+        return {
+            f"{a['attack']} on {a['column']}" if several else a["attack"]: figure(a["advantage"])
+            for a in attacks
+        }
+
+    @property
+    def strongest(self) -> tuple[str, Interval] | None:
         """The attack that gains most, and what it gains."""
-        advantages = [
-            (attacked["attack"], Figure(**attacked["advantage"]))
-            for attacked in self.result.get("attacks", [])
-        ]
-        return max(advantages, key=lambda pair: pair[1].value) if advantages else None
+        return max(self.advantages.items(), key=lambda pair: pair[1].value, default=None)
+
+    def cells(self) -> tuple[Cell, ...]:
+        if self.failed:
+            return (self.name, "not published", None, None, None, None, None)
+        attack, advantage = self.strongest or (None, None)
+        return (
+            self.name,
+            {True: "yes", False: "NO", None: "not seen"}[self.kept],
+            attack,
+            None if advantage is None else advantage.value,
+            self.error.value,
+            self.result["accuracy"]["covered"],
+            float(f"{sum(self.result['seconds'].values()):.3g}"),
+        )
 
 
-COLUMNS = (
-    "candidate",
-    "promise kept",
-    "strongest attack",
-    "advantage",
-    "median error",
-    "truth inside 95 %",
-    "seconds",
-)
-PERCENT = frozenset(("advantage", "median error", "truth inside 95 %"))
+def figure(described: Mapping[str, float | None]) -> Interval:
+    """A figure from its JSON."""
+    ends = (described[end] for end in ("value", "low", "high"))
+    return Interval(*(float("nan") if end is None else end for end in ends))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,7 +79,7 @@ class Comparison(Result):
     out: Path
     label: str
     people: int
-    column: str
+    columns: tuple[str, ...]
     source: str  # of the workload
     truth: Sequence[int]
     rows: Sequence[Row]
@@ -96,7 +108,7 @@ class Comparison(Result):
             "data": str(self.data),
             "workload": {"file": str(self.workload), "source": self.source},
             "people": self.people,
-            "column": self.column,
+            "columns": list(self.columns),
             "seconds": round(self.seconds, 2),
             "truth": list(self.truth),
             "candidates": [
@@ -111,38 +123,23 @@ class Comparison(Result):
             ],
         }
 
-    def summary(self) -> list[tuple[Cell, ...]]:
-        """The cells of `COLUMNS`."""
-        return [_cells(row) for row in self.rows]
-
     def parts(self) -> Sequence[ResultTable | str]:
         failed = [f"{row.name} was not published: {row.failed}" for row in self.rows if row.failed]
         return [self.table(), *failed, f"The report is {self.page}"]
 
     def table(self) -> ResultTable:
+        shares = ("advantage", "median error", "truth inside 95 %")
+        marks: dict[int, Tone] = {
+            number: "private" if row.failed else "bad"
+            for number, row in enumerate(self.rows)
+            if row.failed or row.kept is False
+        }
         return ResultTable(
             f"{len(self.rows)} candidate{'s' if len(self.rows) != 1 else ''}",
-            f"{self.people:,} people, {len(self.truth):,} questions about {self.column}",
-            COLUMNS,
-            self.summary(),
-            percent=PERCENT,
+            f"{self.people:,} people, {len(self.truth):,} questions about "
+            f"{' and '.join(self.columns)}",
+            ("candidate", "promise kept", "strongest attack", *shares, "seconds"),
+            [row.cells() for row in self.rows],
+            percent=shares,
+            marks=marks,
         )
-
-
-def _cells(row: Row) -> tuple[Cell, ...]:
-    if row.failed:
-        return (row.name, "not published", None, None, None, None, None)
-    strongest = row.strongest
-    return (
-        row.name,
-        {True: "yes", False: "NO", None: "not seen"}[row.kept],
-        None if strongest is None else strongest[0],
-        None if strongest is None else strongest[1].value,
-        row.error.value,
-        row.result["accuracy"]["covered"],
-        float(f"{sum(row.result['seconds'].values()):.3g}"),
-    )
-
-
-def _number(value: float | None) -> float:
-    return float("nan") if value is None else float(value)

@@ -1,44 +1,39 @@
-"""One candidate from publishing to attack, and what was measured, as JSON."""
+"""One candidate from publishing to attack, measured as JSON: here, or several at once."""
 
 from __future__ import annotations
 
+import asyncio
+import os
 import pickle
+import shutil
 import time
 import warnings
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sfumato.attacks import attack
+from sfumato.attacks import Outcome, attack
 from sfumato.audits import audit
-from sfumato.columns import in_json
-from sfumato.draws import Draws
-from sfumato.engines.choosing import choose_plan, profile_for
 from sfumato.engines.publishing import publish
 from sfumato.errors import InfeasibleGuarantee, SfumatoError
-from sfumato.evidence.compare.accuracy import measure_accuracy
+from sfumato.evidence.accuracy import measure_accuracy
 from sfumato.evidence.compare.candidates import Candidate
-from sfumato.evidence.penalty import release_penalty
-from sfumato.guarantees import CeilingGuarantee, parse_guarantee
-from sfumato.mechanisms import Mechanism, parse_mechanism
-from sfumato.mechanisms.burel import Burel
-from sfumato.mechanisms.heterogeneous.mechanism import HeterogeneousGeneralization
-from sfumato.mechanisms.ring import Ring
-from sfumato.operators.base import FloatArray
-from sfumato.outlook.prediction import workload_errors
 from sfumato.pace import Progress, part_of
+from sfumato.processes import TaskFailed, Worker
 from sfumato.release import GeneralizedRelease, Release
+from sfumato.results import as_json
 from sfumato.table import Table
-from sfumato.workloads import Workload, people_of, release_answers
+from sfumato.workloads import Workload, release_answers
 
-# who matches whom cannot be audited without the receipt
-_MATCHED: tuple[type[Mechanism], ...] = (HeterogeneousGeneralization, Ring, Burel)
-TRIAL = "trial"  # the file in a trial's folder that a process takes it from
 # how far a candidate is once each of its parts is done, in thousandths
 _PUBLISHED, _ASKED, _AUDITED, WHOLE = 150, 300, 500, 1000
-_FORETOLD = 100  # questions at most whose errors are foretold from the plan: each takes a while
+_TRIAL = "trial"  # the file in a trial's folder that a process takes it from
+_MEGABYTES, _BYTES_PER_ROW = 600, 3_000  # of a worker, at the worst mechanism
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +43,7 @@ class TrialSettings:
     workload: Workload
     values: tuple[str, ...]  # what each question asks for, as charts name it
     truth: tuple[int, ...]
+    column: str | None  # that is attacked; None: all
     attacks: tuple[str, ...]
     targets: int | None  # None: as many as an attack takes by default
     fresh: bool
@@ -64,25 +60,13 @@ class Trial:
     settings: TrialSettings
 
 
-def slowest_first(candidate: Candidate) -> int:
-    """A key to sort by: what takes longest starts first, so that nothing is waited for at the end.
-
-    >>> texts = ["rho-privacy(0.1, 0.2) by uniform", "l-diversity(5) by heterogeneous"]
-    >>> sorted(map(Candidate.parse, texts), key=slowest_first)[0].mechanism
-    'heterogeneous'
-    """
-    mechanism = None if candidate.mechanism is None else parse_mechanism(candidate.mechanism)
-    if isinstance(mechanism, _MATCHED):
-        return 0
-    return 1 if isinstance(parse_guarantee(candidate.guarantee), CeilingGuarantee) else 2
-
-
 def measure(trial: Trial, progress: Progress) -> dict[str, Any]:
     """Publish, ask, audit, attack. A candidate that cannot be published is told by its reason."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what they warn of stands in the caveats
-            return _measured(trial, progress)
+            measured: dict[str, Any] = as_json(_measured(trial, progress))
+            return measured
     except InfeasibleGuarantee as error:
         return {"failed": str(error), "witness": error.witness, "nearest": error.nearest}
     except SfumatoError as error:
@@ -96,119 +80,148 @@ def measure(trial: Trial, progress: Progress) -> dict[str, Any]:
         }
 
 
-def _measure_in(*, folder: str, progress: Progress) -> dict[str, Any]:
-    """The trial that was left in its folder, which only its owner can read or write."""
-    trial: Trial = pickle.loads((Path(folder) / TRIAL).read_bytes())
-    return measure(trial, progress)
-
-
-TASKS = {"measure": _measure_in}  # of `processes`
-
-
 def _measured(trial: Trial, progress: Progress) -> dict[str, Any]:
-    settings, seconds = trial.settings, {}
-    named = trial.candidate.mechanism
-    mechanism = None if named is None else parse_mechanism(named)
-    receipt = trial.folder / "receipt" if isinstance(mechanism, _MATCHED) else None
+    settings, seconds, folder = trial.settings, dict[str, float](), trial.folder
+
+    @contextmanager
+    def timed(name: str) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        seconds[name] = round(time.perf_counter() - began, 3)
+
     progress("publishing", 0, WHOLE)
-    began = time.perf_counter()
-    publication = publish(
-        trial.table,
-        trial.candidate.guarantee,
-        to=trial.folder / "release",
-        mechanism=mechanism,
-        receipt=receipt,
-        left_out=1,  # a comparison is for the steward, who sees whom each candidate leaves out
-    )
-    seconds["publish"] = time.perf_counter() - began
-    release = Release(trial.folder / "release", verify=False)
-    began = time.perf_counter()
-    asking = part_of(progress, _PUBLISHED, _ASKED - _PUBLISHED, WHOLE)
-    answers = release_answers(settings.workload, release, progress=asking)
-    seconds["ask"] = time.perf_counter() - began
-    began = time.perf_counter()
-    auditing = part_of(progress, _ASKED, _AUDITED - _ASKED, WHOLE)
-    verdict = audit(trial.table, release, receipt=receipt, progress=auditing)
-    seconds["audit"] = time.perf_counter() - began
-    began = time.perf_counter()
-    attacking = part_of(progress, _AUDITED, WHOLE - _AUDITED, WHOLE)
-    attacks, problem = _attacked(trial, release, attacking)
-    seconds["attack"] = time.perf_counter() - began
+    with timed("publish"):
+        publication = publish(
+            trial.table,
+            trial.candidate.guarantee,
+            to=folder / "release",
+            mechanism=trial.candidate.mechanism,
+            receipt=folder / "receipt",
+            left_out=1,  # a comparison is for the steward, who sees whom each candidate leaves out
+        )
+    release = Release(folder / "release", verify=False)
+    with timed("ask"):
+        asking = part_of(progress, _PUBLISHED, _ASKED - _PUBLISHED, WHOLE)
+        answers = release_answers(settings.workload, release, progress=asking)
+    with timed("audit"):
+        auditing = part_of(progress, _ASKED, _AUDITED - _ASKED, WHOLE)
+        # who matches whom cannot be audited without the receipt
+        receipt = folder / "receipt" if isinstance(release, GeneralizedRelease) else None
+        verdict = audit(trial.table, release, receipt=receipt, progress=auditing)
+    with timed("attack"):
+        attacking = part_of(progress, _AUDITED, WHOLE - _AUDITED, WHOLE)
+        outcomes, problem = _attacked(trial, release, attacking)
     truth = np.array(settings.truth, np.int64)
-    accuracy = measure_accuracy(truth, answers, settings.values, publication.rows)
     manifest = publication.manifest
+    names = ("guarantee", "mechanism", "kind", "rows", "statement", "does_not_protect", "caveats")
     return {
-        "guarantee": manifest.guarantee,
-        "mechanism": manifest.mechanism,
-        "kind": manifest.kind,
-        "rows": manifest.rows,
+        **{name: getattr(manifest, name) for name in names},
         "withheld": manifest.suppressed,
-        "statement": list(manifest.statement),
-        "does_not_protect": list(manifest.does_not_protect),
-        "caveats": list(manifest.caveats),
-        "accuracy": accuracy.to_json(),
-        "answers": {
-            part: [_number(number) for number in getattr(answers, part).tolist()]
-            for part in ("estimates", "stderrs", "low", "high")
-        },
-        "audit": verdict.to_json(),
-        "attacks": attacks,
+        "accuracy": measure_accuracy(truth, answers, settings.values, publication.rows),
+        "answers": {n: getattr(answers, n) for n in ("estimates", "stderrs", "low", "high")},
+        "audit": verdict,
+        # without the people: which rows are exposed is for `sfumato attack` to show
+        "attacks": [{**outcome.to_json(), "exposed": None} for outcome in outcomes],
         "attack_problem": problem,
-        "sizes": in_json(manifest.plan).get("sizes"),
-        "penalty": (
-            release_penalty(release, trial.table).to_json()
-            if isinstance(release, GeneralizedRelease)
-            else None
-        ),
-        "predicted": _predicted(trial, manifest.mechanism, np.abs(answers.estimates - truth)),
-        "seconds": {name: round(value, 3) for name, value in seconds.items()},
-    }
-
-
-def _predicted(trial: Trial, mechanism: str, errors: FloatArray) -> dict[str, Any] | None:
-    """The mean absolute error that the plan alone lets expect of some questions, and what it was;
-    None where nothing can be told."""
-    guarantee, chosen = parse_guarantee(trial.candidate.guarantee), parse_mechanism(mechanism)
-    if isinstance(chosen, _MATCHED):
-        return None
-    workload = trial.settings.workload
-    step = -(-len(workload) // _FORETOLD)  # small and large counts may stand apart
-    some = Workload(workload.questions[::step], workload.source)
-    try:
-        profile = profile_for(trial.table, guarantee, chosen)
-        _, plan = choose_plan(profile, guarantee, chosen, Draws.system())
-        expected = workload_errors(plan, profile, people_of(trial.table), some)
-    except SfumatoError:
-        return None
-    return {
-        "mean_absolute_error": _number(float(expected.mean())),
-        "measured": _number(float(np.mean(errors[::step]))),
+        "seconds": seconds,
     }
 
 
 def _attacked(
     trial: Trial, release: Release, progress: Progress
-) -> tuple[list[dict[str, Any]], str | None]:
-    """The outcomes without the people: which rows are exposed is for `sfumato attack` to show."""
+) -> tuple[list[Outcome], str | None]:
     settings = trial.settings
     try:
-        outcomes = attack(
+        return attack(
             trial.table,
             release,
             attacks=list(settings.attacks),
-            column=settings.workload.questions[0].column,
+            column=settings.column,
             targets=settings.targets,
             fresh=settings.fresh,
             seed=settings.seed,
             progress=progress,
-        )
+        ), None
     except SfumatoError as error:
         return [], str(error)
-    outcomes_json = [outcome.to_json() for outcome in outcomes]
-    for described in outcomes_json:
-        del described["exposed"]
-    return outcomes_json, None
 
 
-def _number(value: float) -> float | None:
-    return None if value != value else float(f"{value:.6g}")
+# -- several at once -------------------------------------------------------------------------------
+
+
+def run_trials(
+    trials: Mapping[str, Trial], *, at_once: int | None, rows: int, progress: Progress
+) -> dict[str, dict[str, Any]]:
+    """The results by name.
+
+    `at_once` None is as many as there are processors and memory for. With 1 everything happens in
+    this process. Progress is told in thousandths of a candidate.
+    """
+    most = _most_at_once(rows) if at_once is None else at_once
+    if most > 1 and len(trials) > 1:
+        everything = _run(trials, most, progress)
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(everything)
+        with ThreadPoolExecutor(1) as beside:  # a notebook has a loop of its own
+            return beside.submit(asyncio.run, everything).result()
+    results = {}
+    for index, (name, trial) in enumerate(trials.items()):
+        part = part_of(progress, index * WHOLE, WHOLE, len(trials) * WHOLE)
+        results[name] = measure(
+            trial, lambda stage, *done, n=name, p=part: p(f"{n}: {stage}", *done)
+        )
+        shutil.rmtree(trial.folder, ignore_errors=True)
+    return results
+
+
+def _most_at_once(rows: int) -> int:
+    """Processors, but no more workers than memory has room for, where the system tells it."""
+    most = os.cpu_count() or 1
+    with suppress(OSError):
+        lines = Path("/proc/meminfo").read_text("ascii").splitlines()
+        free = sum(int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
+        most = min(most, free * 1024 // ((_MEGABYTES << 20) + rows * _BYTES_PER_ROW))
+    return max(most, 1)
+
+
+async def _run(
+    trials: Mapping[str, Trial], most: int, progress: Progress
+) -> dict[str, dict[str, Any]]:
+    room, reached = asyncio.Semaphore(most), dict.fromkeys(trials, 0)
+
+    def tell(name: str, stage: str, done: int) -> None:
+        reached[name] = max(reached[name], done)
+        progress(f"{name}: {stage}", sum(reached.values()), len(trials) * WHOLE)
+
+    async def one(name: str, trial: Trial) -> dict[str, Any]:
+        async with room:
+            tell(name, "starting", 0)
+            (trial.folder / _TRIAL).write_bytes(pickle.dumps(trial))
+            worker = await Worker.start(__name__, trial.folder / "temporary")
+            try:
+                result: dict[str, Any] = await worker.ask(
+                    "measure",
+                    {"folder": str(trial.folder)},
+                    lambda stage, done, _: tell(name, stage, done),
+                )
+            except TaskFailed as failure:
+                result = {"failed": str(failure)}
+            finally:
+                await worker.stop()
+                shutil.rmtree(trial.folder, ignore_errors=True)
+            tell(name, "done", WHOLE)
+            return result
+
+    results = await asyncio.gather(*(one(*pair) for pair in trials.items()))
+    return dict(zip(trials, results, strict=True))
+
+
+def _measure_in(*, folder: str, progress: Progress) -> dict[str, Any]:
+    """The trial that was left in its folder, which only its owner can read or write."""
+    trial: Trial = pickle.loads((Path(folder) / _TRIAL).read_bytes())
+    return measure(trial, progress)
+
+
+TASKS = {"measure": _measure_in}  # of `processes`

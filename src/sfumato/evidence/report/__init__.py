@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,13 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.engines.counting import Progress, no_progress
+from sfumato.errors import UsageError
 from sfumato.evidence.places import report_folder
 from sfumato.evidence.report.evidence import Evidence, collect
-from sfumato.evidence.report.head import Head
 from sfumato.evidence.report.pages import report_page
 from sfumato.pages import write_whole
-from sfumato.release import Release
-from sfumato.results import Result, as_json
+from sfumato.release import FileEntry, Release
+from sfumato.release.manifest import NAME
+from sfumato.results import Result
+from sfumato.version import __version__
+
+LONGEST = 200  # letters of a name
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,12 +79,12 @@ def write_report(
     'report.html'
     """
     opened = release if isinstance(release, Release) else Release(release)
-    head = Head.of(opened, table_name, release_name, author)
+    about = _about(opened, {"table": table_name, "release": release_name, "author": author})
     with report_folder(out, beside=opened.path) as folder:
         evidence = collect(
             opened,
             table,
-            head,
+            about,
             receipt=receipt,
             attacks=attacks,
             targets=targets,
@@ -88,12 +93,24 @@ def write_report(
             progress=progress,
         )
         report = Report(folder / "report.html", folder / "report.json", evidence)
-        text = json.dumps(
-            as_json(evidence.to_json()), indent=2, ensure_ascii=False, allow_nan=False
-        )
+        text = json.dumps(evidence.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
         write_whole(report.data, text + "\n")
         write_whole(report.page, report_page(evidence))
     return report
+
+
+def _about(release: Release, names: dict[str, str | None]) -> dict[str, str]:
+    """Which report this is: the raw file's own name is told to nobody."""
+    for name in filter(None, names.values()):
+        if len(name) > LONGEST or not name.isprintable():
+            raise UsageError(f"A name in a report is one line of at most {LONGEST} letters.")
+    return {
+        "release": release.path.resolve().name,
+        **{what: name for what, name in names.items() if name},
+        "date of this report": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "made by": f"sfumato {__version__}",
+        "SHA-256 of its manifest": FileEntry.of(release.path / NAME).sha256,
+    }
 
 
 report = write_report  # its public name

@@ -16,8 +16,7 @@ from dataclasses import dataclass, replace
 
 from sfumato.attacks import Outcome
 from sfumato.audits import CheckResult, Disclosure, Finding
-from sfumato.pages.charts import Figure
-from sfumato.results import Result as Shown
+from sfumato.results import Interval, Result
 
 STEP = 0.01
 PEOPLE = 10  # a share of a few people is shown in steps of so many
@@ -46,14 +45,14 @@ def shown_finding(finding: Finding) -> Finding:
 
 
 @dataclass(frozen=True, repr=False)
-class ShownAttack(Shown):
+class ShownAttack(Result):
     """What an attack reached, in coarse figures: who is exposed is for the steward's eyes."""
 
     attack: str
     column: str
-    success: Figure
+    success: Interval
     prior: float
-    advantage: Figure
+    advantage: Interval
     over: str  # what the advantage is over
     rounded_to: float
     sentence: str
@@ -67,13 +66,12 @@ def shown_attack(outcome: Outcome) -> ShownAttack:
     """An outcome without people and in steps that hide the counts behind it."""
     step = max(STEP, PEOPLE / max(outcome.targets, 1))
     fresh = outcome.over_fresh is not None
-    success, advantage = outcome.success, outcome.advantage
     return ShownAttack(
         outcome.attack,
         outcome.column,
-        _coarse(Figure(success.value, success.low, success.high), step),
+        _coarse(outcome.success, step),
         _rounded(outcome.prior, step),
-        _coarse(Figure(advantage.value, advantage.low, advantage.high), step),
+        _coarse(outcome.advantage, step),
         "the same attack without the person" if fresh else "the best guess without a release",
         step,
         outcome.sentence,
@@ -82,9 +80,9 @@ def shown_attack(outcome: Outcome) -> ShownAttack:
     )
 
 
-def _coarse(figure: Figure, step: float) -> Figure:
+def _coarse(figure: Interval, step: float) -> Interval:
     low, high = math.floor(figure.low / step) * step, math.ceil(figure.high / step) * step
-    return Figure(_rounded(figure.value, step), round(low, 6), round(high, 6))
+    return Interval(_rounded(figure.value, step), round(low, 6), round(high, 6))
 
 
 def _rounded(share: float, step: float) -> float:

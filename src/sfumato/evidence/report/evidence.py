@@ -6,13 +6,11 @@ import math
 import platform
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
-
-import numpy as np
 
 from sfumato.attacks import attack
 from sfumato.audits import Finding, audit
@@ -24,7 +22,7 @@ from sfumato.engines.exposure import Exposure, exposure_of
 from sfumato.engines.person_rows import one_row_each
 from sfumato.engines.publishing import publish
 from sfumato.errors import InfeasibleGuarantee, SfumatoError
-from sfumato.evidence.compare.accuracy import EDGES, measure_accuracy
+from sfumato.evidence.accuracy import EDGES, measure_accuracy
 from sfumato.evidence.report.discreet import (
     QUESTIONS,
     ShownAttack,
@@ -33,13 +31,12 @@ from sfumato.evidence.report.discreet import (
     two_digits,
 )
 from sfumato.evidence.report.expected import ExpectedErrors, expected_errors
-from sfumato.evidence.report.head import Head
 from sfumato.guarantees import parse_guarantee
-from sfumato.operators import Decoy, Operator, Parts, Uniform
+from sfumato.operators import Uniform
 from sfumato.pace import Progress, part_of
 from sfumato.release import Release
 from sfumato.release.manifest import NAME, FileEntry
-from sfumato.results import Result
+from sfumato.results import as_json
 from sfumato.scratch import scratch_space
 from sfumato.table import Table
 from sfumato.version import __version__
@@ -64,8 +61,8 @@ SEEDS = {
 }
 
 
-@dataclass(frozen=True, repr=False)
-class Utility(Result):
+@dataclass(frozen=True)
+class Utility:
     """Mean relative errors by class of true counts, each over many questions.
 
     `rehearsed` where rows of people were drawn again, and published, to measure them.
@@ -80,12 +77,16 @@ class Utility(Result):
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Everything a report shows. What was measured with the table is None without one."""
+    """Everything a report shows. What was measured with the table is None without one.
+
+    `about` are names, the date and the SHA-256 of the manifest; `table` and `author` are the
+    steward's words.
+    """
 
     release: Release
-    head: Head
+    about: dict[str, str]
     formula: str
-    expected: tuple[ExpectedErrors | str, ...]
+    predicted: tuple[ExpectedErrors | str, ...]
     exposure: Exposure  # told from the release alone
     findings: tuple[Finding, ...] | None = None
     headline: str | None = None
@@ -101,50 +102,36 @@ class Evidence:
         return None if self.findings is None else joined(finding.holds for finding in self.findings)
 
     def to_json(self) -> dict[str, Any]:
-        manifest = self.release.manifest
-        return {
-            "about": self.head.to_json(),
-            "release": {
-                "kind": manifest.kind,
-                "guarantee": manifest.guarantee,
-                "mechanism": manifest.mechanism,
-                "rows": manifest.rows,
-                "withheld": manifest.suppressed,
-                "missing": manifest.missing,
-                "columns": [
-                    {"name": c.name, "role": c.role, "kind": c.kind, "type": c.type}
-                    for c in manifest.columns
-                ],
-                "files": {name: entry.sha256 for name, entry in files_of(self.release).items()},
-                "parameters": dict(parameters_of(self.release)),
-            },
-            "promise": {
-                "statement": list(manifest.statement),
-                "formula": self.formula,
-                "does_not_protect": list(manifest.does_not_protect),
-                "caveats": list(manifest.caveats),
-            },
-            "exposure": self.exposure.to_json(),
-            "randomness": {"origin": manifest.randomness, "policy": SEEDS[manifest.randomness]},
-            "predicted": [_expected_json(errors) for errors in self.expected],
-            "audit": None
-            if self.findings is None
-            else {
-                "holds": self.holds,
-                "headline": self.headline,
-                "findings": [f.to_json() for f in self.findings],
-            },
-            "attacks": None if self.attacks is None else [a.to_json() for a in self.attacks],
-            "utility": None if self.utility is None else self.utility.to_json(),
-            "problems": list(self.problems),
-            "versions": self.versions,
-        }
+        manifest, audited = self.release.manifest, None
+        names = ("kind", "guarantee", "mechanism", "rows", "suppressed", "missing", "statement",
+                 "does_not_protect", "caveats")  # fmt: skip
+        own = ("about", "formula", "exposure", "predicted", "attacks", "utility", "problems",
+               "versions")  # fmt: skip
+        if self.findings is not None:
+            audited = {"holds": self.holds, "headline": self.headline, "findings": self.findings}
+        described: dict[str, Any] = as_json(
+            {
+                "release": {
+                    **{name: getattr(manifest, name) for name in names},
+                    "columns": [
+                        {name: getattr(column, name) for name in ("name", "role", "kind", "type")}
+                        for column in manifest.columns
+                    ],
+                    "files": {name: file.sha256 for name, file in files_of(self.release).items()},
+                    "parameters": dict(parameters_of(self.release)),
+                },
+                "randomness": {"origin": manifest.randomness, "policy": SEEDS[manifest.randomness]},
+                "audit": audited,
+                **{name: getattr(self, name) for name in own},
+            }
+        )
+        return described
 
 
 def collect(
     release: Release,
     table: Any | None,
-    head: Head,
+    about: dict[str, str],
     *,
     receipt: str | Path | None,
     attacks: str | Sequence[str],
@@ -168,7 +155,7 @@ def collect(
     }
     if table is None:
         progress("done", WHOLE, WHOLE)
-        return Evidence(release, head, promise.formula(), expected, exposed, versions=versions)
+        return Evidence(release, about, promise.formula(), expected, exposed, versions=versions)
     declared = raw_table(table, release)
     problems: list[str] = []
     auditing = part_of(progress, 0, _AUDITED, WHOLE)
@@ -191,7 +178,7 @@ def collect(
     progress("done", WHOLE, WHOLE)
     return Evidence(
         release,
-        head,
+        about,
         promise.formula(),
         expected,
         exposed,
@@ -237,7 +224,7 @@ def _measure(
             "mean_relative_error": two_digits(size_class.mean),
             "covered": None if size_class.covered is None else round(size_class.covered, 2),
         }
-        for size_class in accuracy.by_class
+        for size_class in accuracy.by_count
         if size_class.questions >= QUESTIONS
     ]
     covered = None if accuracy.covered is None else round(accuracy.covered, 2)
@@ -270,28 +257,6 @@ def _asked_of(table: Table, release: Release) -> Iterator[tuple[Table, Release]]
         yield drawn, Release(to, verify=False)
 
 
-def _expected_json(expected: ExpectedErrors | str) -> dict[str, Any]:
-    if isinstance(expected, str):
-        return {"unknown": expected}
-    return {
-        "column": expected.column,
-        "count": expected.size,
-        "by_value": {
-            value: float(f"{error:.3g}") if np.isfinite(error) else None
-            for value, error in zip(expected.values, expected.by_value, strict=True)
-        },
-        "by_count": [
-            {
-                "count": size,
-                "median": float(f"{median:.3g}"),
-                "best": float(f"{best:.3g}"),
-                "worst": float(f"{worst:.3g}"),
-            }
-            for size, median, best, worst in expected.by_count
-        ],
-    }
-
-
 def files_of(release: Release) -> dict[str, FileEntry]:
     """Every file of the release with its hash, the manifest's own among them."""
     return {NAME: FileEntry.of(release.path / NAME), **release.manifest.files}
@@ -308,19 +273,10 @@ def parameters_of(release: Release) -> list[tuple[str, str]]:
         text = f"{operator.form}, {operator.domain_size:,} values"
         if isinstance(operator, Uniform):
             text += f", each kept with probability {float(operator.retention):.4g}"
-        if isinstance(operator, Decoy):
-            text += f", groups of {operator.groups}"
-        if isinstance(operator, Parts):
-            text += f", {len(operator.parts)} sub-tables"
         if not operator.needs_counts:
             text += f", undoing the draws multiplies errors by up to {operator.condition():.3g}"
-            text += _epsilon(operator)
+            with suppress(ZeroDivisionError):  # without an end
+                epsilon = math.log(operator.amplification())
+                text += f", {epsilon:.4g}-locally differentially private"
         parameters.append((f"operator of {column}", text))
     return parameters
-
-
-def _epsilon(operator: Operator) -> str:
-    try:
-        return f", {math.log(operator.amplification()):.4g}-locally differentially private"
-    except ZeroDivisionError:
-        return ""

@@ -13,9 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.columns import value_text
-from sfumato.draws import IntArray
 from sfumato.errors import SfumatoError
-from sfumato.operators import Operator
 from sfumato.operators.base import FloatArray
 from sfumato.release import GeneralizedRelease, Release
 from sfumato.workloads import answers_of_shares
@@ -28,15 +26,24 @@ _LARGEST_SHARE = 0.7
 _MEAN_OF_NORMAL = math.sqrt(2 / math.pi)  # E|Z|: from a standard error to a mean error
 
 
+@dataclass(frozen=True)
+class SizeErrors:
+    """The errors of counts of one size: of the middle value, the best and the worst."""
+
+    count: int
+    median: float
+    best: float
+    worst: float
+
+
 @dataclass(frozen=True, eq=False)
 class ExpectedErrors:
     """Expected |estimate − truth| / truth of one column: by value, and by size of count."""
 
     column: str
-    values: tuple[str, ...]
-    size: int  # the count that `by_value` is about
-    by_value: FloatArray
-    by_count: tuple[tuple[int, float, float, float], ...]  # size; median, best, worst value
+    count: int  # that `by_value` is about
+    by_value: dict[str, float]  # of values that so many people can have
+    by_count: tuple[SizeErrors, ...]
 
 
 def expected_errors(release: Release, column: str) -> ExpectedErrors | str:
@@ -60,23 +67,28 @@ def expected_errors(release: Release, column: str) -> ExpectedErrors | str:
         return str(error)
     sizes = sorted({*SIZES, YARDSTICK})
     errors = _by_size(np.array(sizes, np.float64), counts, stderrs)
-    usual = np.isfinite(errors).mean(axis=1) >= 0.5  # what at least half of the values reach
-    size = max((n for n, is_usual in zip(sizes, usual, strict=True) if is_usual and n <= YARDSTICK),
-               default=sizes[0])  # fmt: skip
     if not np.isfinite(errors).any():
         return "Values cannot be told apart: what answers are worth depends on the question."
-    finite = [
-        (size, errors[np.isfinite(errors)])
-        for size, errors in zip(sizes, errors, strict=True)
-        if size in SIZES and np.isfinite(errors).any()
-    ]
+    usual = np.isfinite(errors).mean(axis=1) >= 0.5  # what at least half of the values reach
+    counts_reached = [n for n, reached in zip(sizes, usual, strict=True) if reached]
+    size = max((n for n in counts_reached if n <= YARDSTICK), default=sizes[0])
+    names = map(value_text, domain.to_pylist())
+    by_value = zip(names, errors[sizes.index(size)].tolist(), strict=True)
+    by_size = [(n, e[np.isfinite(e)]) for n, e in zip(sizes, errors, strict=True) if n in SIZES]
     return ExpectedErrors(
         column,
-        tuple(value_text(value) for value in domain.to_pylist()),
         size,
-        errors[sizes.index(size)],
-        tuple((n, float(np.median(e)), float(e.min()), float(e.max())) for n, e in finite),
+        {name: _short(error) for name, error in by_value if math.isfinite(error)},
+        tuple(
+            SizeErrors(n, *(_short(f) for f in (np.median(e), e.min(), e.max())))
+            for n, e in by_size
+            if len(e)
+        ),
     )
+
+
+def _short(error: float) -> float:
+    return float(f"{error:.3g}")
 
 
 def _by_size(sizes: FloatArray, counts: FloatArray, stderrs: FloatArray) -> FloatArray:
@@ -89,12 +101,3 @@ def _by_size(sizes: FloatArray, counts: FloatArray, stderrs: FloatArray) -> Floa
             logs = np.interp(np.log(sizes), np.log(count[there]), relative, np.nan, np.nan)
             errors[:, value] = np.exp(logs)
     return errors
-
-
-def published_counts(release: Release, column: str, operator: Operator) -> IntArray:
-    """How often each value, or each (part, value), stands in the records."""
-    names = list(release.shown_as(release.column(column)))
-    counts = np.zeros(operator.values, np.int64)
-    for _, batch in release.batches(names):
-        counts += np.bincount(release.shown_codes(batch, column), minlength=operator.values)
-    return counts

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from statistics import median
 
 import numpy as np
 
 from sfumato.audits.catalogue import POSTERIOR
-from sfumato.audits.findings import CheckResult
+from sfumato.audits.findings import CheckResult, findings_table
 from sfumato.engines.exposure import shown_histogram
-from sfumato.evidence.compare.accuracy import LOW, held_by_class
+from sfumato.evidence.accuracy import LOW
+from sfumato.evidence.penalty import release_penalty
 from sfumato.evidence.report.discreet import QUESTIONS
 from sfumato.evidence.report.evidence import SEEDS, Evidence, files_of, parameters_of
 from sfumato.evidence.report.expected import YARDSTICK, ExpectedErrors
-from sfumato.evidence.report.shapes import shape_charts
 from sfumato.guarantees import parse_guarantee
 from sfumato.guarantees.meaning import meaning_for_a_person
 from sfumato.pages import Chart, render
 from sfumato.pages.charts import ErrorPoint, attack_advantage, error_by_count, error_by_value
 from sfumato.profile import Histogram
-from sfumato.results import ResultTable, Tone, cell_text, untitled
+from sfumato.release import BucketedRelease, GeneralizedRelease, Release
+from sfumato.results import Cell, ResultTable, Tone, cell_text, untitled
 
 MOST_CHECKS = 25  # in sight at once
 
@@ -46,7 +48,7 @@ def report_page(evidence: Evidence) -> str:
     promise = parse_guarantee(manifest.guarantee)
     quasi = [column.name for column in release.quasi]
     about = [text for h in histograms if (text := meaning_for_a_person(promise, h, quasi))]
-    attack_chart, adversaries, successes = _attacks(evidence)
+    attack_chart, adversaries = _attacks(evidence)
     utility = evidence.utility
     covered = (
         [] if utility is None else [utility.covered, *(c["covered"] for c in utility.by_count)]
@@ -67,7 +69,6 @@ def report_page(evidence: Evidence) -> str:
         error_charts=_error_charts(evidence),
         attack_chart=attack_chart,
         adversaries=adversaries,
-        successes=successes,
         audit_tables=_audit_tables(evidence),
         parameters=parameters_of(release),
         columns=untitled(
@@ -79,7 +80,7 @@ def report_page(evidence: Evidence) -> str:
             [(name, entry.bytes, entry.sha256) for name, entry in files_of(release).items()],
             note="The release is the one that is reported on if these hashes agree.",
         ),
-        shapes=shape_charts(release),
+        inside=_inside(release),
     )
 
 
@@ -134,17 +135,16 @@ def _usual_error(evidence: Evidence) -> KeyFigure:
         return KeyFigure.of_share(title if near else f"Error of counts {sizes}", error, words)
     computed = [
         errors
-        for errors in evidence.expected
-        if isinstance(errors, ExpectedErrors) and np.isfinite(errors.by_value).any()
+        for errors in evidence.predicted
+        if isinstance(errors, ExpectedErrors) and errors.by_value
     ]
     if not computed:
         return KeyFigure(title, "–", "It depends on the question: every answer has an error bar.")
-    worst = max(computed, key=lambda found: float(np.nanmedian(found.by_value)))
-    return KeyFigure.of_share(
-        f"Error of a count of {worst.size:,}",
-        float(np.nanmedian(worst.by_value)),
-        f"Median over the values of {worst.column}, predicted from the release alone.",
+    error, column, count = max(
+        (median([*e.by_value.values()]), e.column, e.count) for e in computed
     )
+    words = f"Median over the values of {column}, predicted from the release alone."
+    return KeyFigure.of_share(f"Error of a count of {count:,}", error, words)
 
 
 def _exposed(evidence: Evidence) -> KeyFigure:
@@ -174,30 +174,27 @@ def _audit_tables(evidence: Evidence) -> list[ResultTable]:
         "their figures tell about single values of the raw table, and 'sfumato audit' shows them "
         "to the steward."
     )
-    tables = []
-    for chosen in (notable, findings) if len(findings) > MOST_CHECKS else (findings,):
-        rows = [
-            (
-                finding.result.value,
-                finding.title,
-                finding.value_text() or None,
-                finding.limit_text() or None,
-                finding.where_text() or None,
-            )
-            for finding in chosen
-        ]
-        marks: dict[int, Tone] = {k: "bad" for k, f in enumerate(chosen) if f.holds is False}
-        columns = ("", "check", "measured", "limit", "where")
-        tables.append(untitled(columns, rows, note=note, marks=marks))
-    if len(tables) > 1:
-        tables[1] = replace(tables[1], folded=f"All {len(findings):,} checks, value by value")
-    return tables if findings else []
+    if len(findings) <= MOST_CHECKS:
+        return [findings_table(findings, note)] if findings else []
+    folded = f"All {len(findings):,} checks, value by value"
+    return [findings_table(notable, note), findings_table(findings, note, folded)]
 
 
-def _attacks(evidence: Evidence) -> tuple[Chart, ResultTable, ResultTable] | tuple[None, ...]:
-    """What attacks gain as a chart, who makes them, and how often they are right."""
+def _inside(release: Release) -> list[ResultTable]:
+    """What a release looks like inside: sizes of buckets, or how wide ranges and sets are."""
+    if isinstance(release, BucketedRelease):
+        return [untitled(("records in a bucket", "buckets"), sorted(release.sizes))]
+    if not isinstance(release, GeneralizedRelease):
+        return []
+    penalty, head = release_penalty(release), ("quasi-identifier", "NCP")
+    rows = [*penalty.columns.items(), ("all of them (GCP)", penalty.whole)]
+    return [untitled(head, rows, head[1:], "0 % is an exact value, 100 % the whole domain.")]
+
+
+def _attacks(evidence: Evidence) -> tuple[Chart, ResultTable] | tuple[None, None]:
+    """What attacks gain as a chart, and who makes them and how often they are right."""
     if not evidence.attacks:
-        return None, None, None
+        return None, None
     several = len({a.column for a in evidence.attacks}) > 1
     by_attack = {f"{a.attack} on {a.column}" if several else a.attack: a for a in evidence.attacks}
     step = f"{max(a.rounded_to for a in evidence.attacks):.0%}"
@@ -206,47 +203,40 @@ def _attacks(evidence: Evidence) -> tuple[Chart, ResultTable, ResultTable] | tup
         "What each attack gains over the same attack on a release without the person (where "
         "that cannot be had: over the best guess without a release), with 95 % intervals. "
         f"Around 0 nothing is learned from a person's own record. In steps of {step}.",
-        by="attack ",
     )
     standings = {"inside": "inside", "outside": "outside", "partly": "inside for some people"}
-    adversaries = untitled(
-        ("attack", "who it is", "the promise"),
-        [(n, a.sentence, standings.get(a.standing or "")) for n, a in by_attack.items()],
-        note="Ceilings hold for adversaries inside the promise. Others know more than it "
-        "speaks of, and may go beyond.",
-    )
-    columns = ("attack", "right", "from", "to", "without a release", "advantage", "from ", "to ")
-    figures = [
-        (n, a.success.value, a.success.low, a.success.high, a.prior, *a.advantage.ends)
+    columns = ("attack", "who it is", "the promise", "right", "from", "to", "without a release")
+    rows = [
+        (n, a.sentence, standings.get(a.standing or ""), *a.success.ends, a.prior)
         for n, a in by_attack.items()
     ]
     note = (
-        f"Rounded to steps of {step}, intervals outwards, so that no count can be read "
-        f"from them. The seed that chose the people attacked: {evidence.attack_seed}."
+        "Ceilings hold for adversaries inside the promise. Others know more than it speaks of, and "
+        f"may go beyond. Rounded to steps of {step}, intervals outwards, so that no count can be "
+        f"read from them. The seed that chose the people attacked: {evidence.attack_seed}."
     )
-    return chart, adversaries, untitled(columns, figures, columns[1:], note)
+    return chart, untitled(columns, rows, columns[3:], note)
 
 
 def _error_charts(evidence: Evidence) -> list[Chart]:
     """Errors by the size of the count, predicted and measured, and by value."""
     utility = evidence.utility
-    computed = [errors for errors in evidence.expected if isinstance(errors, ExpectedErrors)]
-    points = [
-        ErrorPoint(f"{prefix}predicted, {which} value", size, float(f"{error:.3g}"))
+    computed = [errors for errors in evidence.predicted if isinstance(errors, ExpectedErrors)]
+    names = {"median": "middle value", "best": "best value", "worst": "worst value"}
+    rows: list[tuple[Cell, ...]] = [
+        (f"{found.column}, predicted, {name}", sizes.count, None, getattr(sizes, which), None)
         for found in computed
-        for prefix in [f"{found.column}, " if len(evidence.expected) > 1 else ""]
-        for index, which in enumerate(("middle", "best", "worst"))
-        for size, *errors in found.by_count
-        for error in [errors[index]]
+        for which, name in names.items()
+        for sizes in found.by_count
     ]
     caption = (
         "Relative error of a count by its size. Predicted from the release alone, for a "
         "condition that has nothing to do with the sensitive column."
     )
     if utility is not None:
-        for least, most, asked, error, _ in map(dict.values, utility.by_count):
-            middle = (least * (most or 3 * least)) ** 0.5
-            points.append(ErrorPoint("measured", round(middle), error, asked))
+        for least, most, asked, error, covered in map(dict.values, utility.by_count):
+            middle = round((least * (most or 3 * least)) ** 0.5)
+            rows.append((f"{utility.column}, measured", middle, asked, error, covered))
         caption += (
             f" Measured: means over at least {QUESTIONS} questions each of {utility.workload}, "
             "placed at the middle of their class; their conditions may hold for more people, "
@@ -259,18 +249,16 @@ def _error_charts(evidence: Evidence) -> list[Chart]:
             )
         if utility.covered is not None:
             caption += f" The 95 % intervals held the truth in {utility.covered:.0%} of the "
-            caption += "questions." + held_by_class(
-                [(c["from"], c["to"], c["covered"]) for c in utility.by_count]
-            )
-    charts = [error_by_count(points, caption)] if points else []
+            caption += "questions; by size the table has it."
+    charts = []
+    if rows:
+        head = ("line", "size of the count", "questions", "relative error", "truth inside 95 %")
+        points = [ErrorPoint(str(line), float(n or 0), float(e or 0)) for line, n, _, e, _ in rows]
+        charts.append(error_by_count(points, caption, untitled(head, rows, head[3:])))
     for found in computed:
-        errors = {
-            value: {"predicted": float(f"{error:.3g}")}
-            for value, error in zip(found.values, found.by_value, strict=True)
-            if np.isfinite(error)
-        }
+        errors = {value: {"predicted": error} for value, error in found.by_value.items()}
         caption = (
-            f"Predicted relative error of a count of {found.size:,} people with each "
+            f"Predicted relative error of a count of {found.count:,} people with each "
             f"{found.column}, from the release alone."
         )
         charts.append(error_by_value(errors, caption, name=f"value-{found.column}"))
