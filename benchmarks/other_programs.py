@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import json
 import resource
-from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,16 +25,10 @@ from benchmarks.outside import Outside
 from sfumato.draws import Draws, IntArray
 from sfumato.guarantees import Guarantee, LDiversity
 from sfumato.mechanisms import Mechanism
-from sfumato.mechanisms.generalized import (
-    Generalized,
-    Stage,
-    TablePlan,
-    homogeneous,
-)
+from sfumato.mechanisms.grouped import GroupedPlan
 from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis
 from sfumato.mechanisms.protocol import one_column
-from sfumato.mechanisms.ring import is_eligible
-from sfumato.profile import Histogram, Profile
+from sfumato.profile import Profile
 
 WIDTHS = (1, 2, 5, 10, 20, 40)  # of the ranges that a numeric column is rounded to, before "any"
 SUPPRESSED = 0.05  # at most so many records show nothing of their quasi columns
@@ -68,35 +61,27 @@ def _halves(
     return None
 
 
+def is_eligible(codes: IntArray, number: int) -> bool:
+    """Whether the commonest value has at most ⌊n/ℓ⌋ of n records."""
+    return len(codes) >= number and int(np.bincount(codes).max()) <= len(codes) // number
+
+
 @dataclass(frozen=True, eq=False)
-class GroupsPlan(TablePlan):
+class GroupsPlan(GroupedPlan):
     """Groups in which no value has more than one record in ℓ."""
 
-    histogram: Histogram
-    number: int  # ℓ
-
-    def generalize(
-        self, axes: Sequence[Axis], codes: IntArray, draws: Draws, progress: Stage
-    ) -> Generalized:
-        return homogeneous(axes, self.groups(axes, codes), draws, progress)
-
-    @abstractmethod
-    def groups(self, axes: Sequence[Axis], codes: IntArray) -> list[IntArray]:
-        """The records of each group."""
-
-    def public(self) -> dict[str, Any]:
-        return {"matches": self.number}
-
-    def check(self) -> None:
-        assert is_eligible(np.repeat(np.arange(len(self.histogram.counts)), self.histogram.counts),
-                           self.number)  # fmt: skip
+    @property
+    def number(self) -> int:
+        return int(1 / self.ceilings[0])
 
 
 @dataclass(frozen=True, eq=False)
 class MondrianPlan(GroupsPlan):
     """Cut at medians as long as both sides keep the promise."""
 
-    def groups(self, axes: Sequence[Axis], codes: IntArray) -> list[IntArray]:
+    def classes(
+        self, axes: Sequence[Axis], codes: IntArray, records: IntArray, draws: Draws
+    ) -> list[IntArray]:
         people = np.stack([axis.codes for axis in axes], axis=1)
         return groups_of(people, lambda rows: is_eligible(codes[rows], self.number))
 
@@ -109,7 +94,9 @@ class FullDomainPlan(GroupsPlan):
     (discernibility: Σ size²), as ARX searches its lattice.
     """
 
-    def groups(self, axes: Sequence[Axis], codes: IntArray) -> list[IntArray]:
+    def classes(
+        self, axes: Sequence[Axis], codes: IntArray, records: IntArray, draws: Draws
+    ) -> list[IntArray]:
         columns = [levels_of(axis) for axis in axes]
         best: tuple[float, IntArray] | None = None
         for chosen in product(*columns):
@@ -165,7 +152,7 @@ class _Groups(Mechanism):
         assert isinstance(guarantee, LDiversity)
         histogram = one_column(profile, self.name, guarantee)
         guarantee.require_feasible(histogram)
-        return self.plan_class(histogram, guarantee.l)
+        return self.plan_class(histogram, tuple(guarantee.ceilings(histogram)))
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,8 @@ __all__ = ["CLAIMS", "NOTES", "STEPS", "TITLE", "prepare"]
 TITLE = "One-off disclosure control by heterogeneous generalization, rerun"
 NOTES = (
     "HG, SG, GR: our buckets of the whole table with the Hungarian, sort-greedy and greedy "
-    "matchers; regions: `heterogeneous` as it is by default; NH: ring, "
-    "along the quasi columns; NH plain: rings in the order of values; BuReL: "
-    "classes along a curve, as its authors have them. CPU seconds. Buckets above 512 records are "
-    "matched in blocks.",
+    "matchers; regions: `heterogeneous` as it is by default; NH: ring; BuReL: classes along a "
+    "curve, as its authors have them. CPU seconds. Buckets above 256 records are matched in parts.",
     "The paper prints Figures 2 to 10 as pictures; verdicts are on what its text says of them.",
     "Threshold modes look at quasi values when bucketing, so they are here for their loss alone.",
     "Table 1: t6 has the matches t'4, t'6, t'7; the paper prints t'1 (errata H5). Table 8: b lies "

@@ -1,4 +1,4 @@
-"""Algorithms 1 and 2 for ℓ-diversity as the paper has them: values split over buckets; plain NH.
+"""Algorithms 1 and 2 for ℓ-diversity as the paper has them: values split over buckets.
 
 For the worked tables. A row never meets a value twice; the rows of one person can (errata H1),
 which is why sfumato's own layers hold whole values.
@@ -6,18 +6,10 @@ which is why sfumato's own layers hold whole values.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
-from sfumato.draws import Draws, IntArray
-from sfumato.guarantees import Guarantee, LDiversity
+from sfumato.draws import IntArray
 from sfumato.mechanisms.heterogeneous.sweeps import hungarian
-from sfumato.mechanisms.protocol import one_column
-from sfumato.mechanisms.ring import Ring, RingPlan, grid_ring
-from sfumato.profile import Profile
 
 FORBIDDEN = float(1 << 50)  # more than a whole matching can cost otherwise
 
@@ -69,24 +61,3 @@ def rounds(records: IntArray, position: IntArray, codes: IntArray) -> IntArray:
             members[start, :, bucket] = records[bucket][hungarian(cost)]
             met.append(bucket)
     return members
-
-
-@dataclass(frozen=True, eq=False)
-class PlainRingPlan(RingPlan):
-    """Rings in the order of values, whatever the quasi columns of a partition are."""
-
-    def arranged(self, codes: Sequence[int]) -> list[int]:
-        return grid_ring(codes, self.number)
-
-
-@dataclass(frozen=True)
-class PlainRing(Ring):
-    """NH as it was: a ring deals the values of its partition in turn, the commonest first."""
-
-    name: ClassVar[str] = "plain-ring"
-
-    def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> PlainRingPlan:
-        assert isinstance(guarantee, LDiversity)
-        histogram = one_column(profile, self.name, guarantee)
-        guarantee.require_feasible(histogram)
-        return PlainRingPlan(histogram, guarantee.l)

@@ -8,7 +8,7 @@ from papers.heterogeneous.examples import PRINTED_BETA
 from papers.steps import Claim, Found, Verdict, reproduced
 
 OURS = ("HG", "SG", "GR")
-REGIONS = "our NH merges neighbouring leaves of a k-d tree, so its partitions stay small"
+REGIONS = "our NH halves classes by the values that they have, so its partitions stay small"
 EVEN = "ranges are taken as evenly filled, as in the paper"
 
 

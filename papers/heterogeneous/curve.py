@@ -3,7 +3,7 @@
 How many records a class takes from each run of values follows from counts: all records are halved,
 on paper, as long as no run has more than its share. Then class by class: a record is drawn, and
 every run gives the records that are nearest to it on the curve. What a class really holds is more
-even than its runs had to allow for, so it is halved further (`halving`), along the curve.
+even than its runs had to allow for, so it is halved further (`classes`), along the curve.
 """
 
 from __future__ import annotations
@@ -15,12 +15,42 @@ from typing import ClassVar
 
 import numpy as np
 
+from papers.heterogeneous.hilbert import hilbert_order
 from sfumato.draws import Draws, IntArray, Positions
 from sfumato.guarantees import Guarantee
-from sfumato.mechanisms.burel import Burel, BurelPlan
-from sfumato.mechanisms.halving import Halving, Held, by_runs, ranked
-from sfumato.mechanisms.heterogeneous.ncp import Axis
-from sfumato.profile import Profile
+from sfumato.mechanisms.grouped import Burel, GroupedPlan, classes
+from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis
+from sfumato.profile import Histogram, Profile
+
+
+def likeness_runs(histogram: Histogram, ceilings: Sequence[Fraction]) -> list[list[int]]:
+    """The fewest runs of values, by frequency, whose share is within the ceilings of all of them.
+
+    Even if all that a class takes from a run has one value, its share stays within the bound.
+    Dynamic programming over the sorted values, O(m²).
+
+    >>> histogram = Histogram("s", tuple("abc"), np.array([6, 7, 12]))
+    >>> likeness_runs(histogram, [4 * share for share in histogram.shares])
+    [[0], [1, 2]]
+    """
+    order = [int(c) for c in np.argsort(histogram.counts, kind="stable") if histogram.counts[c]]
+    counts = [int(histogram.counts[code]) for code in order]
+    fewest = [0] + [len(order) + 1] * len(order)
+    start = [0] * (len(order) + 1)
+    for first in range(len(order)):
+        total, least = 0, Fraction(1)
+        for last in range(first, len(order)):
+            total, least = total + counts[last], min(least, ceilings[order[last]])
+            if last > first and total > least * histogram.rows:
+                break
+            if fewest[first] + 1 < fewest[last + 1]:
+                fewest[last + 1], start[last + 1] = fewest[first] + 1, first
+    runs: list[list[int]] = []
+    end = len(order)
+    while end:
+        runs.insert(0, order[start[end] : end])
+        end = start[end]
+    return runs
 
 
 def class_sizes(totals: Sequence[int], shares: Sequence[Fraction]) -> list[list[int]]:
@@ -88,20 +118,31 @@ def _nearest(places: IntArray, centre: int, size: int) -> int:
     return low + int(np.argmin(ends))
 
 
+def ranked(order: IntArray) -> IntArray:
+    """The place of every record in an order of all."""
+    position = np.empty(len(order), np.int64)
+    position[order] = np.arange(len(order))
+    return position
+
+
 @dataclass(frozen=True, eq=False)
-class CurvePlan(BurelPlan):
+class CurvePlan(GroupedPlan):
     """Classes along the curve, halved further."""
 
     def classes(
-        self, axes: Sequence[Axis], codes: IntArray, run: IntArray, curve: IntArray, draws: Draws
+        self, axes: Sequence[Axis], codes: IntArray, records: IntArray, draws: Draws
     ) -> list[IntArray]:
+        curve = hilbert_order(sorted(axes, key=lambda axis: -axis.denominator), records)
+        runs = likeness_runs(self.histogram, self.ceilings)
+        run_of = np.zeros(len(self.ceilings), np.int64)
+        for number, run in enumerate(runs):
+            run_of[run] = number
         # what classes take from each run, were all of a run the rarest of its values
-        totals = [int(self.histogram.counts[run].sum()) for run in self.runs]
-        limits = [min(self.ceilings[code] for code in run) for run in self.runs]
-        held = Held(codes, self.ceilings)
-        halving = Halving(axes, held, [ranked(curve)], (by_runs(run),))
-        near = nearest_classes(curve, run, class_sizes(totals, limits), draws)
-        return [part for each in near for part in halving.classes(each)]
+        totals = [int(self.histogram.counts[run].sum()) for run in runs]
+        limits = [min(self.ceilings[code] for code in run) for run in runs]
+        near = nearest_classes(curve, run_of[codes], class_sizes(totals, limits), draws)
+        along: list[Axis] = [NumericAxis("curve", ranked(curve), np.arange(len(curve)), 1)]
+        return [part for each in near for part in classes(along, codes, self.ceilings, each)]
 
 
 @dataclass(frozen=True)

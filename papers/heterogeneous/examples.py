@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 
 from papers.heterogeneous.algorithms import diversity_fill, rounds
-from sfumato.draws import Draws
+from sfumato.draws import Draws, IntArray
 from sfumato.mechanisms.generalized import RangeCover, covers_of
 from sfumato.mechanisms.heterogeneous.buckets import Buckets, deal
-from sfumato.mechanisms.heterogeneous.likeness import equation_7, sequential_spread
 from sfumato.mechanisms.heterogeneous.ncp import NumericAxis
 from sfumato.results import Cell, ResultTable
 
@@ -22,6 +23,28 @@ VALUES = "abcdef"
 FIFTEEN = np.array([3, 3, 3, 2, 2, 2])
 THREE = np.array([6, 7, 12])
 PRINTED_BETA = {4: 0.71, 5: 0.66, 6: 0.71}
+
+
+def sequential_spread(ordered: IntArray, size: int) -> IntArray:
+    """|B_x| when the values fill buckets of `size` one after the other (H14).
+
+    >>> sequential_spread(np.array([6, 7, 12]), 5).tolist()
+    [2, 2, 3]
+    """
+    before = np.cumsum(ordered) - ordered
+    return np.where(ordered > 0, (before + ordered - 1) // size - before // size + 1, 0)
+
+
+def equation_7(ordered: IntArray, size: int) -> Fraction:
+    """The beta that this order attains with buckets of `size`: c / min(n_x / |B_x|) − 1, without
+    the ceiling that Algorithm 3 takes (H10).
+
+    >>> [str(equation_7(np.array([6, 7, 12]), size)) for size in (4, 5, 6)]
+    ['5/7', '2/3', '5/7']
+    """
+    spread = sequential_spread(ordered, size)
+    pairs = zip(ordered.tolist(), spread.tolist(), strict=True)
+    return size / min(Fraction(count, buckets) for count, buckets in pairs) - 1
 
 
 def tables() -> list[ResultTable]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from papers.heterogeneous.algorithms import PlainRing
 from papers.heterogeneous.curve import CurveBurel
 from papers.heterogeneous.data import People, Setting
 from papers.heterogeneous.matchers import Matched
@@ -29,7 +28,6 @@ MATCHING: dict[str, str | Mechanism] = {
 DIVERSITY: dict[str, str | Mechanism] = {
     **MATCHING,
     "NH": "ring",
-    "NH plain": PlainRing(),
     "regions": "heterogeneous",
 }
 LIKENESS = {**MATCHING, "BuReL": CurveBurel(), "regions": "heterogeneous"}

@@ -16,7 +16,7 @@ from sfumato.mechanisms.heterogeneous.mechanism import (
 )
 from sfumato.mechanisms.heterogeneous.ncp import Axis, Floats
 from sfumato.mechanisms.heterogeneous.regions import Region
-from sfumato.mechanisms.heterogeneous.sweeps import Matcher, Matching, hungarian
+from sfumato.mechanisms.heterogeneous.sweeps import Covers, Matcher, Matching, hungarian
 from sfumato.profile import Profile
 
 
@@ -90,8 +90,8 @@ class MatchedPlan(HeterogeneousPlan):
     def matching(self, axes: Sequence[Axis]) -> Matching:
         return matching(axes, self.match)
 
-    def rows_at_once(self, size: int, people: int) -> int | None:
-        return self.block or super().rows_at_once(size, people)
+    def rows_at_once(self, people: int) -> int:
+        return self.block or super().rows_at_once(people)
 
 
 @dataclass(frozen=True)
@@ -113,6 +113,19 @@ class Matched(HeterogeneousGeneralization):
         )
 
 
+@dataclass(frozen=True, eq=False)
+class WholeRows(Matching):
+    """A pair costs the penalty of the whole row, not its growth alone."""
+
+    def add_costs(
+        self, cost: Floats, axes: Sequence[Axis], covers: Covers, codes: Sequence[IntArray]
+    ) -> None:
+        super().add_costs(cost, axes, covers, codes)
+        for axis, unit, cover in zip(axes, self.units, covers, strict=True):
+            cost += (unit * axis.size(cover)).astype(np.float64)[:, None, :]
+
+
 def matching(axes: Sequence[Axis], match: str) -> Matching:
     """Rounds by this matcher; sort-greedy goes by the penalty of whole rows."""
-    return Matching(axes, MATCHERS[match], 0, match == "sort-greedy")
+    kind = WholeRows if match == "sort-greedy" else Matching
+    return kind(axes, MATCHERS[match], 0)

@@ -48,7 +48,7 @@ def test_text_is_cut_with_a_note_and_json_is_whole() -> None:
     assert text.splitlines()[1].startswith("  failed ")  # before what holds
     assert f"and {80 - SHOWN} more of the same check (--json)" in text
     assert len(verdict.to_json()["findings"]) == 80
-    listed = Finding.info(catalogue.PART_APART, 9, listed=tuple("abcdefghi"))
+    listed = Finding.info(catalogue.PART_SIZES, 9, listed=tuple("abcdefghi"))
     assert "and 4 more (--json)" in str(listed)
     assert len(listed.to_json()["listed"]) == 9
 

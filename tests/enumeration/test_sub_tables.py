@@ -165,9 +165,7 @@ def test_the_audit_refuses_sub_tables_of_the_thesis_under_the_new_sentence(tmp_p
     for name, forgetful in (("kept", False), ("forgot", True)):
         with pytest.MonkeyPatch.context() as patch:
             if forgetful:
-                patch.setattr(
-                    partitioned, "cut_table", lambda h, _, i, a: cut_table(h, plain, i, a)
-                )
+                patch.setattr(partitioned, "cut_table", lambda h, _, i: cut_table(h, plain, i))
             sf.publish(
                 table,
                 asked,

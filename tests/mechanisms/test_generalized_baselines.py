@@ -9,18 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from papers.heterogeneous.curve import CurveBurel, class_sizes, nearest_classes
+from papers.heterogeneous.curve import CurveBurel, class_sizes, likeness_runs, nearest_classes
+from papers.heterogeneous.hilbert import hilbert_order
 from sfumato.draws import Draws
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import BetaLikeness, LDiversity
-from sfumato.mechanisms.burel import Burel, likeness_runs
 from sfumato.mechanisms.generalized import penalty
-from sfumato.mechanisms.halving import ClassLimits
+from sfumato.mechanisms.grouped import Burel, ClassLimits, Ring, classes, grid_ring
 from sfumato.mechanisms.heterogeneous.mechanism import HeterogeneousGeneralization
 from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, SetAxis
-from sfumato.mechanisms.hilbert import hilbert_order
 from sfumato.mechanisms.protocol import Mechanism
-from sfumato.mechanisms.ring import Ring, eligible_partitions, grid_ring, is_eligible, ring_of
 from sfumato.profile import Histogram, Profile
 
 
@@ -50,18 +48,18 @@ def spaced(codes: list[int], number: int) -> bool:
 def test_rings_keep_equal_values_apart(counts: list[int], number: int, random: object) -> None:
     codes = [code for code, count in enumerate(counts) for _ in range(count)]
     random.shuffle(codes)  # type: ignore[attr-defined]
-    if not is_eligible(np.array(codes), number):
+    if max(counts) > len(codes) // number:
         return
-    for ring in (ring_of(codes, number), grid_ring(codes, number)):
-        assert sorted(ring) == list(range(len(codes)))
-        assert spaced([codes[place] for place in ring], number)
+    ring = grid_ring(codes, number)
+    assert sorted(ring) == list(range(len(codes)))
+    assert spaced([codes[place] for place in ring], number)
 
 
-def test_partitions_are_eligible_and_complete() -> None:
+def test_classes_keep_their_ceilings_and_hold_everybody() -> None:
     axes, codes, _ = make_table(700)
-    parts = eligible_partitions(np.arange(700), axes, codes, 5)
+    parts = classes(axes, codes, [Fraction(1, 5)] * 12, np.arange(700))
     assert sorted(np.concatenate(parts).tolist()) == list(range(700))
-    assert all(is_eligible(codes[part], 5) for part in parts)
+    assert all(int(np.bincount(codes[part]).max()) * 5 <= len(part) for part in parts)
     assert len(parts) > 5
 
 

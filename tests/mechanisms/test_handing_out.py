@@ -18,7 +18,7 @@ def members() -> np.ndarray:
     rng = np.random.default_rng(0)
     records = rng.permutation(NUMBER * SIZE).reshape(NUMBER, SIZE)
     axes = [NumericAxis("x", rng.integers(0, 60, NUMBER * SIZE), np.arange(60), 59)]
-    return Matching(axes, sweeps=1).members(records)
+    return Matching(axes).members(records, 99)
 
 
 def test_every_edge_has_chance_one_in_l(members: np.ndarray) -> None:

@@ -10,23 +10,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from papers.heterogeneous.algorithms import diversity_fill
+from papers.heterogeneous.examples import equation_7
 from sfumato.mechanisms.heterogeneous.buckets import (
     Buckets,
     Layers,
-    attained_beta,
     check_layers,
     largest_shares,
     leveled,
     packed,
+    published,
 )
-from sfumato.mechanisms.heterogeneous.diversity import diversity_layers, straight_layers
-from sfumato.mechanisms.heterogeneous.likeness import (
-    ascending_fill,
-    descending_fill,
-    equation_7,
-    frequent_split_fill,
+from sfumato.mechanisms.heterogeneous.layers import (
+    diversity_layers,
+    filled,
     likeness_layers,
-    remainder,
+    straight_layers,
 )
 
 # fmt: off
@@ -42,9 +40,16 @@ def ceilings(counts: np.ndarray, beta: Fraction) -> list[Fraction]:
     return [min(Fraction(1), (1 + beta) * Fraction(int(n), int(counts.sum()))) for n in counts]
 
 
+def attained_beta(layers: Layers) -> Fraction:
+    """By how much a share among matches can exceed the share in the table, relatively."""
+    totals = published(layers)
+    shares = zip(largest_shares(layers), totals.tolist(), strict=True)
+    return max(share * Fraction(int(totals.sum()), n) for share, n in shares if n) - 1
+
+
 def test_table_4_five_buckets() -> None:
-    filled = diversity_fill(np.array([3, 3, 3, 2, 2, 2]), 5)
-    assert filled.tolist() == [
+    dealt = diversity_fill(np.array([3, 3, 3, 2, 2, 2]), 5)
+    assert dealt.tolist() == [
         [3, 0, 0, 0, 0, 0],
         [0, 3, 0, 0, 0, 0],
         [0, 0, 3, 0, 0, 0],
@@ -60,13 +65,11 @@ def test_tables_7_to_9_attain_the_worked_beta(size: int, beta: Fraction) -> None
     assert equation_7(np.array([6, 7, 12]), size) == beta
 
 
-def test_table_8_bucket_by_bucket() -> None:
+def test_table_8_is_attained() -> None:
     counts = np.array([6, 7, 12])
-    filled = ascending_fill(counts, 5, ceilings(counts, Fraction(2, 3)))
-    assert filled is not None
-    (layer,) = filled
-    assert layer.counts.tolist() == [[5, 0, 0], [1, 4, 0], [0, 3, 2], [0, 0, 5], [0, 0, 5]]
-    assert attained_beta(filled) == Fraction(2, 3)
+    layers = filled(counts, 5, ceilings(counts, Fraction(2, 3)))
+    assert layers is not None
+    assert attained_beta(layers) == Fraction(2, 3)
 
 
 def test_no_ceiling_is_taken() -> None:
@@ -181,20 +184,12 @@ def test_likeness_layers_keep_beta_exactly(counts: np.ndarray, beta: Fraction) -
 
 @given(counts_strategy, st.integers(2, 40), st.fractions(0, 5, max_denominator=10))
 @settings(max_examples=80, deadline=None)
-def test_every_fill_says_the_truth(counts: np.ndarray, size: int, beta: Fraction) -> None:
-    if size > counts.sum():
-        return
-    for fill in (ascending_fill, descending_fill, frequent_split_fill):
-        layers = fill(counts, size, ceilings(counts, beta))
-        if layers is not None:
-            check_layers(layers, counts)
-            assert all(
-                s <= c for s, c in zip(largest_shares(layers), ceilings(counts, beta), strict=True)
-            )
-
-
-def test_what_is_over_comes_from_the_commonest() -> None:
-    assert remainder(np.array([5, 9, 8]), 5).tolist() == [0, 3, 2]
+def test_a_fill_says_the_truth(counts: np.ndarray, size: int, beta: Fraction) -> None:
+    layers = filled(counts, size, ceilings(counts, beta)) if size <= counts.sum() else None
+    if layers is not None:
+        check_layers(layers, counts)
+        limits = ceilings(counts, beta)
+        assert all(s <= c for s, c in zip(largest_shares(layers), limits, strict=True))
 
 
 def test_shares_are_the_largest_of_any_layer() -> None:

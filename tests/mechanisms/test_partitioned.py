@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import sfumato as sf
 from sfumato.draws import Draws, Positions
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import RhoPrivacy
@@ -123,6 +126,21 @@ def test_t9_groups_that_cannot_keep_the_promise_are_merged() -> None:
 def test_nothing_covered_is_refused() -> None:
     with pytest.raises(InfeasibleGuarantee, match="protect nobody"):
         PartitionedPerturbation().plan(profile([50, 50]), RhoPrivacy("0.1", "0.2"), DRAWS)
+
+
+@pytest.mark.parametrize(
+    "promise",
+    [
+        "s: rho-privacy(0.08, 1/3) and t: rho-privacy(0.1, 1/3)",
+        "rho-privacy(0.3, 0.6) and rho-privacy(0.2, 0.5)",
+        "rho-privacy(0.3, 0.6) and fine-rho-privacy(theta=3)",
+    ],
+)
+def test_several_promises_are_refused_in_a_sentence(promise: str, tmp_path: Path) -> None:
+    table = pa.table({"age": [1, 2, 3] * 9, "s": list("abc") * 9, "t": list("def") * 9})
+    with pytest.raises(UsageError, match=r"'partitioned' does not keep .* Mechanisms that do: uni"):
+        sf.publish(table, promise, quasi="age", sensitive=["s", "t"], mechanism="partitioned",
+                   to=tmp_path / "r")  # fmt: skip
 
 
 def test_unknown_inside_is_refused() -> None:

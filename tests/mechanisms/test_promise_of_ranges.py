@@ -11,10 +11,10 @@ import numpy as np
 from sfumato.draws import Draws
 from sfumato.guarantees import BetaLikeness, Guarantee, LDiversity
 from sfumato.mechanisms.generalized import Generalized
+from sfumato.mechanisms.grouped import Ring
 from sfumato.mechanisms.heterogeneous.mechanism import HeterogeneousGeneralization
 from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, SetAxis
 from sfumato.mechanisms.protocol import Mechanism
-from sfumato.mechanisms.ring import Ring
 from sfumato.profile import Histogram, Profile
 
 

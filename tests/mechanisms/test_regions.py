@@ -13,11 +13,9 @@ from sfumato.draws import Draws
 from sfumato.mechanisms.heterogeneous.balance import RATIO, balanced, noise
 from sfumato.mechanisms.heterogeneous.blocks import halves
 from sfumato.mechanisms.heterogeneous.buckets import check_layers, largest_shares
-from sfumato.mechanisms.heterogeneous.diversity import Diversity
-from sfumato.mechanisms.heterogeneous.likeness import Likeness
 from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, SetAxis
 from sfumato.mechanisms.heterogeneous.packing import even_groups, stretches
-from sfumato.mechanisms.heterogeneous.regions import Promise, Region, regions
+from sfumato.mechanisms.heterogeneous.regions import Diversity, Likeness, Promise, Region, regions
 
 VALUES = 32
 
@@ -49,7 +47,9 @@ def check(found: list[Region], codes: np.ndarray, ceilings: list[Fraction]) -> N
 @pytest.mark.parametrize("seed", [1, 2])
 def test_every_region_keeps_diversity(linked: float, seed: int) -> None:
     axes, codes = people(9000, linked, seed)
-    found = regions(axes, codes, VALUES, Diversity(8), Draws.from_seed(seed))
+    found = regions(
+        axes, codes, VALUES, Diversity((Fraction(1, 8),) * VALUES), Draws.from_seed(seed)
+    )
     check(found, codes, [Fraction(1, 8)] * VALUES)
     assert len(found) > 3
 
@@ -70,7 +70,9 @@ def test_where_to_cut_depends_on_quasi_values_alone() -> None:
     cut = [
         sorted(
             sorted(region.records.tolist())
-            for region in regions(axes, each, VALUES, Diversity(4), Draws.from_seed(1))
+            for region in regions(
+                axes, each, VALUES, Diversity((Fraction(1, 4),) * VALUES), Draws.from_seed(1)
+            )
         )
         for each in (codes, other)
     ]
@@ -108,7 +110,9 @@ class _Stubborn(Promise):
 
 def test_a_table_that_cannot_be_cut_stays_whole() -> None:
     axes, codes = people(200, 0.0)
-    (whole,) = regions(axes, codes, VALUES, _Stubborn(), Draws.from_seed(1))
+    (whole,) = regions(
+        axes, codes, VALUES, _Stubborn((Fraction(1, 4),) * VALUES), Draws.from_seed(1)
+    )
     assert sorted(whole.records.tolist()) == list(range(200))
 
 

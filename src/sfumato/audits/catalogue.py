@@ -89,9 +89,6 @@ PART_SIZES = AuditCheck("part-sizes", "sizes of the parts of {column}")
 PART_POSTERIOR = AuditCheck(
     "part-posterior", "chance of a value of {column} within its part", _CHANCE, judges=True
 )
-PART_APART = AuditCheck(
-    "part-apart", "parts of {column} with values that must not share one", _PUBLIC, judges=True
-)
 
 # decoys
 GROUP_SIZE = AuditCheck("group-size", "group size of {column}", _PUBLIC, judges=True)

@@ -98,7 +98,7 @@ def _of_person(
 
 @concerns(PerturbedRelease)
 def check_parts(case: AuditCase) -> Iterator[Finding]:
-    """Sizes, posteriors within every part, exactly, and values that must not share one.
+    """Sizes, and posteriors within every part, exactly.
 
     Counts by (part, true value) come from planning the raw histogram again: the plan is a function
     of it. The posterior of a covered value within a
@@ -108,7 +108,6 @@ def check_parts(case: AuditCase) -> Iterator[Finding]:
     for column, operator in case.release.operators.items():
         if not isinstance(operator, Parts):
             continue
-        yield from _apart(case, column, operator)
         quotas = quotas_of(case, column, operator)
         if quotas is None:
             yield Finding.plain(
@@ -139,32 +138,13 @@ def check_parts(case: AuditCase) -> Iterator[Finding]:
             yield _posterior(case, column, operator, quotas, case.guarantee)
 
 
-def _apart(case: AuditCase, column: str, operator: Parts) -> Iterator[Finding]:
-    """Whether values that the mechanism holds apart share a sub-table."""
-    mechanism, histogram = case.mechanism, case.profile.histograms[column]
-    if not isinstance(mechanism, PartitionedPerturbation) or mechanism.apart is None:
-        return
-    apart = set(mechanism.codes_apart(histogram))
-    shared = [(number, sorted(apart & set(part.codes))) for number, part in
-              enumerate(operator.parts)]  # fmt: skip
-    broken = [(number, codes) for number, codes in shared if len(codes) > 1]
-    codes = broken[0][1] if broken else []
-    yield Finding.none(
-        catalogue.PART_APART,
-        len(broken),
-        column=column,
-        witness=f"part {broken[0][0]} can be" if broken else None,
-        listed=tuple(value_text(histogram.values[code]) for code in codes),
-    )
-
-
 def quotas_of(case: AuditCase, column: str, operator: Parts) -> IntArray | None:
     """Counts by (part, value), planned from the raw histogram again."""
     mechanism, guarantee = case.mechanism, case.guarantee
     if not isinstance(mechanism, PartitionedPerturbation) or not isinstance(guarantee, RhoPrivacy):
         return None
     histogram = case.profile.histograms[column]
-    cut = cut_table(histogram, guarantee, mechanism.inside, mechanism.codes_apart(histogram))
+    cut = cut_table(histogram, guarantee, mechanism.inside)
     return cut.quotas if cut.operator == operator else None
 
 

@@ -11,15 +11,14 @@ from sfumato.mechanisms.buckets import (
     OptimalBuckets,
     TwoSizeBuckets,
 )
-from sfumato.mechanisms.burel import Burel
 from sfumato.mechanisms.fine_grain import FineGrainPerturbation
 from sfumato.mechanisms.general import GeneralPerturbation
 from sfumato.mechanisms.generalized import TablePlan
+from sfumato.mechanisms.grouped import Burel, Ring
 from sfumato.mechanisms.heterogeneous.mechanism import HeterogeneousGeneralization
 from sfumato.mechanisms.noise import CalibratedNoise
 from sfumato.mechanisms.partitioned import PartitionedPerturbation
 from sfumato.mechanisms.protocol import Batch, CellPlan, Mechanism, Plan, Published, RecordPlan
-from sfumato.mechanisms.ring import Ring
 from sfumato.mechanisms.splu import DecoyValues
 from sfumato.mechanisms.sps import SamplingPerturbingScaling
 from sfumato.mechanisms.uniform import UniformPerturbation

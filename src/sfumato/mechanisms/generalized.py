@@ -104,92 +104,70 @@ class TablePlan(Plan):
 MARGINALS = Parameter("marginals", options=("counts", "none"))
 
 
-def covers_of(axes: Sequence[Axis], matches: Sequence[IntArray]) -> tuple[list[Shown], list[int]]:
+def covers_of(
+    axes: Sequence[Axis], matches: Sequence[IntArray], copies: IntArray | None = None
+) -> tuple[list[Shown], list[int]]:
     """What rows with these matches show, and their NCP per column in units.
 
-    `matches` are runs of rows with equally many matches each.
+    `matches` are runs of rows with equally many matches each; `copies[r]` says how often the r-th
+    row is published, None: once.
     """
-    covers, units = [], []
+    rows = sum(map(len, matches))
+    times = np.ones(rows, np.int64) if copies is None else copies
+    covers, units = list[Shown](), list[int]()
     for axis in axes:
-        cover, unit = _cover_of(axis, matches)
-        covers.append(cover)
-        units.append(unit)
+        cover, sizes = _cover_of(axis, matches)
+        covers.append(_repeated(cover, times))
+        units.append(int(sizes @ times))
     return covers, units
 
 
-def _cover_of(axis: Axis, matches: Sequence[IntArray]) -> tuple[Shown, int]:
+def _cover_of(axis: Axis, matches: Sequence[IntArray]) -> tuple[Shown, IntArray]:
+    """What the rows show of a column, and the NCP of each in units."""
     pieces = [
-        run[k : k + _ROWS_AT_ONCE] for run in matches for k in range(0, len(run), _ROWS_AT_ONCE)
+        axis.codes[run[k : k + _ROWS_AT_ONCE]]
+        for run in matches
+        for k in range(0, len(run), _ROWS_AT_ONCE)
     ]
     if isinstance(axis, NumericAxis):
-        codes = [axis.codes[piece] for piece in pieces]
-        low = np.concatenate([code.min(axis=1) for code in codes])
-        high = np.concatenate([code.max(axis=1) for code in codes])
-        return RangeCover(low, high), int((axis.positions[high] - axis.positions[low]).sum())
+        low = np.concatenate([code.min(axis=1) for code in pieces])
+        high = np.concatenate([code.max(axis=1) for code in pieces])
+        return RangeCover(low, high), axis.positions[high] - axis.positions[low]
     if isinstance(axis, TreeAxis):
-        nodes = []
+        nodes = np.concatenate([_joined(axis, code) for code in pieces])
+        above = axis.lowest[: axis.leaves]
+        leaves = [np.flatnonzero(above[:, node] == node) for node in range(len(axis.below))]
+        codes = np.concatenate([leaves[node] for node in nodes.tolist()])
+        sizes = axis.below[nodes]
+    else:
+        counts, values = [], []
         for piece in pieces:
-            code = axis.codes[piece]
-            node = axis.single(code[:, 0])
-            for index in range(1, code.shape[1]):
-                node = axis.join(node, code[:, index])
-            nodes.append(node)
-        return tree_cover(axis, np.concatenate(nodes))
-    counts, values = [], []
-    for piece in pieces:
-        code = np.sort(axis.codes[piece], axis=1)
-        first = np.ones(code.shape, np.bool_)
-        first[:, 1:] = code[:, 1:] != code[:, :-1]
-        counts.append(first.sum(axis=1))
-        values.append(code[first])
-    sizes = np.concatenate(counts)
-    return set_cover(sizes, np.concatenate(values)), int((sizes - 1).sum())
+            code = np.sort(piece, axis=1)
+            first = np.ones(code.shape, np.bool_)
+            first[:, 1:] = code[:, 1:] != code[:, :-1]
+            counts.append(first.sum(axis=1))
+            values.append(code[first])
+        sizes, codes = np.concatenate(counts), np.concatenate(values)
+    return SetCover(np.concatenate([[0], np.cumsum(sizes)]), codes), sizes - 1
 
 
-def tree_cover(axis: TreeAxis, nodes: IntArray) -> tuple[SetCover, int]:
-    """The leaves below each node: the published set is the smallest node of the hierarchy."""
-    leaves = [np.flatnonzero(axis.lowest[: axis.leaves, n] == n) for n in range(len(axis.parents))]
-    sizes = axis.below[nodes]
-    values = np.concatenate([leaves[node] for node in nodes.tolist()])
-    return set_cover(sizes, values), int((sizes - 1).sum())
+def _joined(axis: TreeAxis, codes: IntArray) -> IntArray:
+    """The smallest node above all codes of each row."""
+    node = axis.single(codes[:, 0])
+    for code in codes.T[1:]:
+        node = axis.join(node, code)
+    return np.asarray(node)
 
 
-def set_cover(sizes: IntArray, codes: IntArray) -> SetCover:
-    """Sets given by their sizes and their codes one after the other."""
-    return SetCover(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), codes)
-
-
-def homogeneous(
-    axes: Sequence[Axis], groups: Sequence[IntArray], draws: Draws, progress: Stage
-) -> Generalized:
-    """Groups of records whose rows all show what the whole group has."""
-    source, covers, units = [], [], [0] * len(axes)
-    for number, members in enumerate(groups):
-        shown, unit = covers_of(axes, [members[None, :]])
-        covers.append(shown)
-        units = [a + b * len(members) for a, b in zip(units, unit, strict=True)]
-        source.append(members[draws.order(f"class {number}", len(members))])
-        progress("grouping", number + 1, len(groups))
-    sizes = np.array([len(part) for part in source])
-    return Generalized(
-        np.concatenate(source),
-        [_repeated([row[k] for row in covers], sizes) for k in range(len(axes))],
-        units,
-        group=np.repeat(np.arange(len(groups)), sizes),
-    )
-
-
-def _repeated(shown: Sequence[Shown], sizes: IntArray) -> Shown:
-    """What every row of every group shows, from what each group shows."""
-    first = shown[0]
-    if isinstance(first, RangeCover):
-        low = np.array([c.low[0] for c in shown if isinstance(c, RangeCover)])
-        high = np.array([c.high[0] for c in shown if isinstance(c, RangeCover)])
-        return RangeCover(np.repeat(low, sizes), np.repeat(high, sizes))
-    sets = [cover.codes for cover in shown if isinstance(cover, SetCover)]
-    lengths = np.repeat([len(codes) for codes in sets], sizes)
-    codes = np.concatenate([np.tile(c, n) for c, n in zip(sets, sizes.tolist(), strict=True)])
-    return set_cover(lengths, codes)
+def _repeated(cover: Shown, times: IntArray) -> Shown:
+    """The cover of rows that are published several times, one after the other."""
+    if isinstance(cover, RangeCover):
+        return RangeCover(np.repeat(cover.low, times), np.repeat(cover.high, times))
+    row = np.repeat(np.arange(len(times)), times)
+    sizes = np.diff(cover.starts)[row]
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    within = np.arange(starts[-1]) - np.repeat(starts[:-1], sizes)
+    return SetCover(starts, cover.codes[np.repeat(cover.starts[row], sizes) + within])
 
 
 def penalty(axes: Sequence[Axis], made: Generalized) -> Fraction:

@@ -7,29 +7,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from sfumato.columns import list_some, value_text
 from sfumato.draws import Draws, IntArray, Permutation
-from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.rho import SHARES_READER, RhoPrivacy
 from sfumato.guarantees.words import SHARES_ONLY, Reader
 from sfumato.mechanisms.described import predicted_table
-from sfumato.mechanisms.partitioning.balance import (
-    ApartValues,
-    balanced_groups,
-    neighbours_first,
-    pieces_apart,
-)
+from sfumato.mechanisms.partitioning.balance import balanced_groups, neighbours_first
 from sfumato.mechanisms.partitioning.coupling import posterior_odds
-from sfumato.mechanisms.partitioning.merge import Merging, best_merging
-from sfumato.mechanisms.partitioning.part import CutCounts
+from sfumato.mechanisms.partitioning.merge import best_merging
+from sfumato.mechanisms.partitioning.part import perturbed_parts
 from sfumato.mechanisms.perturbed import within
 from sfumato.mechanisms.protocol import Batch, Mechanism, PlanTable, Published, RecordPlan
-from sfumato.operators import Parts, SubTable
+from sfumato.operators import Parts
 from sfumato.profile import Histogram, Profile
 from sfumato.textform import Parameter
 
@@ -189,8 +182,7 @@ class PartitionedPerturbation(Mechanism):
     (`partitioning.coupling`). A promise without that is planned as in the thesis, from a
     person's own record alone. `inside` says what perturbs a sub-table: "uniform" (the thesis) or
     "fine-grain", where each covered value x has the limit of its own share in the sub-table and
-    uncovered values have none; the better of the two is taken in each sub-table. No two of the
-    values `apart` share a sub-table (`partitioning.apart`).
+    uncovered values have none; the better of the two is taken in each sub-table.
 
     >>> example = Histogram("s", tuple("abcdefghij"), np.array([12, 8, 6, 5, 4, 3, 1, 1, 1, 1]))
     >>> plan = PartitionedPerturbation().plan(
@@ -202,12 +194,8 @@ class PartitionedPerturbation(Mechanism):
     """
 
     inside: str = "uniform"
-    apart: ApartValues | None = None
 
-    parameters: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("inside", options=INSIDE),
-        Parameter("apart", form=ApartValues.of),
-    )
+    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("inside", options=INSIDE),)
     name: ClassVar[str] = "partitioned"
     guarantees: ClassVar[tuple[type[Guarantee], ...]] = (RhoPrivacy,)
     sentence: ClassVar[str] = (
@@ -219,110 +207,36 @@ class PartitionedPerturbation(Mechanism):
     def candidates(cls) -> list[Self]:
         return [cls(inside=inside) for inside in INSIDE]
 
-    def codes_apart(self, histogram: Histogram) -> list[int]:
-        """The values of a column that must not share a sub-table."""
-        return [] if self.apart is None else self.apart.codes(histogram)
-
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> PartitionedPlan:
         assert isinstance(guarantee, RhoPrivacy)
-        if self.apart is not None and len(profile.histograms) > 1:
-            raise UsageError(
-                f"'{self}' holds values of one sensitive column apart, and the table has "
-                f"{list_some(list(profile.histograms))}. Leave 'apart' out, or publish one of them."
-            )
         columns = {}
         for column, histogram in profile.histograms.items():
             guarantee.require_feasible(histogram)
-            apart = self.codes_apart(histogram)
-            columns[column] = cut_table(histogram, guarantee, self.inside, apart)
+            columns[column] = cut_table(histogram, guarantee, self.inside)
         return PartitionedPlan(columns)
 
 
-@dataclass(frozen=True, eq=False)
-class Cutting:
-    """A way to cut a column into sub-tables, before operators are chosen."""
-
-    quotas: IntArray  # by (part, value)
-    codes: Sequence[IntArray]
-    counts: CutCounts
-
-    def filled(self, histogram: Histogram, inside: str, bound: float) -> SubTables:
-        parts, limits = [], list[Fraction | None]()
-        operators = self.counts.best_operators(inside)
-        for code, (operator, allowed) in zip(self.codes, operators, strict=True):
-            parts.append(SubTable(tuple(code.tolist()), operator))
-            limits += allowed
-        whole = Parts(len(histogram.values), tuple(parts))
-        coupled = self.counts.symbols is not None
-        return SubTables(histogram, self.quotas, whole, limits, bound, coupled)
-
-
-def cut_table(
-    histogram: Histogram, guarantee: RhoPrivacy, inside: str, apart: Sequence[int] = ()
-) -> SubTables:
+def cut_table(histogram: Histogram, guarantee: RhoPrivacy, inside: str) -> SubTables:
     """Balance, arrange, merge; then an operator for every sub-table.
 
-    A promise to readers of whole sub-tables also tries the thesis's cut and no cut: what they cost
-    is known only when their operators are.
+    A promise to readers of whole sub-tables also tries no cut: what cuts cost is known only when
+    their operators are.
     """
-    cuts, bound = _cuts(histogram, guarantee, tuple(apart))
-    filled = [cut.filled(histogram, inside, bound) for cut in cuts]
-    return filled[0] if len(filled) == 1 else min(filled, key=SubTables.total_variance)
-
-
-def _cuts(
-    histogram: Histogram, guarantee: RhoPrivacy, apart: tuple[int, ...]
-) -> tuple[list[Cutting], float]:
-    """The ways to cut that are worth filling, and the thesis's bound on the error."""
     protected = np.ones(len(histogram.values), np.bool_)
     protected[guarantee.left_out(histogram)] = False
-    pieces = []
-    for piece in pieces_apart(histogram.counts, apart):
-        if len(apart) and not piece[protected].any():
-            _refuse_apart(histogram, guarantee, apart)
-        pieces.append(balanced_groups(piece, protected))
-    groups = np.concatenate(pieces)
+    coupled = guarantee.reader == SHARES_READER
+    groups = balanced_groups(histogram.counts, protected)
+    orders = [range(len(groups)), neighbours_first(groups)]
+    best = best_merging(groups, protected, guarantee.rho2, orders, coupled=coupled)
+    bound = math.inf if coupled else best.bound
 
-    def merged(*, coupled: bool) -> Merging:
-        """The best merging of every piece by itself."""
-        parts, bound, first = list[tuple[int, ...]](), 0.0, 0
-        for piece in pieces:
-            orders = [range(len(piece)), neighbours_first(piece)]
-            best = best_merging(piece, protected, guarantee.rho2, orders, coupled=coupled)
-            if not best.parts:
-                _refuse_apart(histogram, guarantee, apart)
-            parts += [tuple(first + group for group in part) for part in best.parts]
-            bound += best.bound * float(piece.sum() / groups.sum())
-            first += len(piece)
-        return Merging(tuple(parts), bound)
-
-    def cutting(parts: Sequence[Sequence[int]], *, coupled: bool) -> Cutting:
+    def filled(parts: Sequence[Sequence[int]]) -> SubTables:
         quotas = np.array([groups[list(part)].sum(axis=0) for part in parts], np.int64)
-        symbols = int(np.count_nonzero(quotas)) if coupled else None
-        codes = [np.flatnonzero(quota) for quota in quotas]
-        counts = [quota[code] for quota, code in zip(quotas, codes, strict=True)]
-        covered = [protected[code] for code in codes]
-        return Cutting(quotas, codes, CutCounts(counts, covered, guarantee.rho2, symbols))
+        operator, limits = perturbed_parts(
+            quotas, protected, guarantee.rho2, inside, coupled=coupled
+        )
+        return SubTables(histogram, quotas, operator, limits, bound, coupled)
 
-    thesis = merged(coupled=False)
-    if guarantee.reader != SHARES_READER:
-        return [cutting(thesis.parts, coupled=False)], thesis.bound
-    ours = merged(coupled=True)
-    ends = np.cumsum([len(piece) for piece in pieces]).tolist()
-    whole = tuple(
-        tuple(range(end - len(piece), end)) for piece, end in zip(pieces, ends, strict=True)
-    )
-    every = dict.fromkeys((ours.parts, thesis.parts, whole))
-    return [cutting(parts, coupled=True) for parts in every], thesis.bound
-
-
-def _refuse_apart(histogram: Histogram, guarantee: RhoPrivacy, apart: Sequence[int]) -> NoReturn:
-    """All values together can always be kept; one of those that are held apart perhaps not."""
-    assert len(apart), "the whole table is always a feasible sub-table"
-    named = [value_text(histogram.values[code]) for code in apart]
-    raise InfeasibleGuarantee(
-        f"'{guarantee}' cannot be kept with {list_some(named)} of column {histogram.column!r} in "
-        "different sub-tables: each would be as common in its own as they are together in the "
-        "table. Hold fewer values apart, or raise rho2.",
-        witness=named[0],
-    )
+    whole = (tuple(range(len(groups))),)
+    cuts = dict.fromkeys([best.parts, whole] if coupled else [best.parts])
+    return min(map(filled, cuts), key=SubTables.total_variance)

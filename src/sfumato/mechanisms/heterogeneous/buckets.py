@@ -61,19 +61,6 @@ def largest_shares(layers: Layers) -> list[Fraction]:
     return [max(Fraction(spread[x], number) for number, spread in spreads) for x in range(values)]
 
 
-def attained_beta(layers: Layers) -> Fraction:
-    """By how much a share among matches can exceed the share in the table, relatively.
-
-    >>> attained_beta((Buckets(np.array([[5, 0], [1, 4]])),))
-    Fraction(2, 3)
-    """
-    totals = published(layers)
-    rows = int(totals.sum())
-    shares = zip(largest_shares(layers), totals.tolist(), strict=True)
-    worst = max(share * Fraction(rows, total) for share, total in shares if total)
-    return worst - 1
-
-
 def check_layers(layers: Layers, counts: IntArray) -> None:
     """Buckets of a layer are equal, and every record of the histogram has its place."""
     for layer in layers:

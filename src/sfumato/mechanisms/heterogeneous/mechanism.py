@@ -25,10 +25,8 @@ from sfumato.mechanisms.generalized import (
 )
 from sfumato.mechanisms.heterogeneous.blocks import split
 from sfumato.mechanisms.heterogeneous.buckets import check_layers, deal, largest_shares
-from sfumato.mechanisms.heterogeneous.diversity import Diversity
-from sfumato.mechanisms.heterogeneous.likeness import Likeness
 from sfumato.mechanisms.heterogeneous.ncp import Axis
-from sfumato.mechanisms.heterogeneous.regions import Promise, Region, regions
+from sfumato.mechanisms.heterogeneous.regions import Diversity, Likeness, Promise, Region, regions
 from sfumato.mechanisms.heterogeneous.sweeps import Matching, shifted
 from sfumato.mechanisms.protocol import Mechanism, Standing, one_column
 from sfumato.profile import Histogram, Profile
@@ -36,7 +34,9 @@ from sfumato.textform import Parameter
 
 PARTS = 4  # parts of a block: rows exchange misfits within a block, values travel within it
 _WORTH_THREADS = 2_000  # people
-LARGE = 50_000  # people: of so many, smaller parts cost next to nothing of GCP
+# rows of a layer that are matched at once: parts of 128 cost a quarter of parts of 256; of few
+# people that is a few percent of GCP, of many next to nothing
+AT_ONCE, LARGE, OF_LARGE = 256, 50_000, 128
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,19 +51,17 @@ class HeterogeneousPlan(TablePlan):
     def generalize(
         self, axes: Sequence[Axis], codes: IntArray, draws: Draws, progress: Stage
     ) -> Generalized:
-        pieces: list[tuple[IntArray, int | None]] = []
+        pieces, most = list[IntArray](), self.rows_at_once(len(codes))
         for index, region in enumerate(self.regions(axes, codes, draws)):
             self._hold(region, codes)
             stream = draws.child(f"region {index}")
             for number, dealt in enumerate(deal(region.layers, codes[region.records], stream)):
                 records = region.records[dealt]
-                most = self.rows_at_once(records.shape[1], len(codes))
-                blocks = [records] if most is None else split(records, axes, PARTS * most)
-                for turn, block in enumerate(blocks):
+                for turn, block in enumerate(split(records, axes, PARTS * most)):
                     # no bucket has a place of its own in the order of matching: nothing tells which
                     order = stream.order(f"layer {number}.{turn}", len(block))
-                    pieces.append((block[order], most))
-        members = _matched(self.matching(axes), pieces, progress)
+                    pieces.append(block[order])
+        members = _matched(self.matching(axes), pieces, most, progress)
         matches = [rows.reshape(-1, rows.shape[2]) for rows in members]
         covers, units = covers_of(axes, matches)
         return Generalized(shifted(members, draws), covers, units, matches=matches)
@@ -77,16 +75,9 @@ class HeterogeneousPlan(TablePlan):
         """How matches are found."""
         return Matching(axes)
 
-    def rows_at_once(self, size: int, people: int) -> int | None:
-        """How many rows of a layer are matched at once, for buckets of `size` of that many people;
-        None for all of them.
-
-        Parts of 128 cost a quarter of parts of 256; of few people that is a few percent of GCP,
-        of many next to nothing.
-        """
-        if people < LARGE:
-            return None if size <= 512 else 128 if size > 4096 else 256
-        return None if size <= 192 else 128
+    def rows_at_once(self, people: int) -> int:
+        """How many rows of a layer are matched at once."""
+        return AT_ONCE if people < LARGE else OF_LARGE
 
     def _hold(self, region: Region, codes: IntArray) -> None:
         """Hold what is published to the promise: every region, layer by layer."""
@@ -110,15 +101,15 @@ class HeterogeneousPlan(TablePlan):
 
 
 def _matched(
-    matching: Matching, pieces: list[tuple[IntArray, int | None]], progress: Stage
+    matching: Matching, pieces: list[IntArray], most: int, progress: Stage
 ) -> list[IntArray]:
     """Blocks are independent: on all cores, since matching leaves Python's lock."""
-    done, whole = 0, sum(records.size for records, _ in pieces)
+    done, whole = 0, sum(records.size for records in pieces)
     found = []
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as workers:
         # a few people are matched before a thread has started
         apply = workers.map if whole >= _WORTH_THREADS else map
-        for members in apply(lambda piece: matching.members(*piece), pieces):
+        for members in apply(lambda piece: matching.members(piece, most), pieces):
             found.append(members)
             done += members.shape[0] * members.shape[1]
             progress("matching", done, whole)
@@ -161,9 +152,6 @@ class HeterogeneousGeneralization(Mechanism):
         histogram = one_column(profile, self.name, guarantee)
         guarantee.require_feasible(histogram)
         ceilings = tuple(guarantee.ceilings(histogram))
-        promise: Promise
-        if isinstance(guarantee, LDiversity) and guarantee.open is None:
-            promise = Diversity(guarantee.l)
-        else:
-            promise = Likeness(ceilings)
+        diverse = isinstance(guarantee, LDiversity) and guarantee.open is None
+        promise = Diversity(ceilings) if diverse else Likeness(ceilings)
         return HeterogeneousPlan(histogram, ceilings, promise, self.marginals == "counts")

@@ -13,10 +13,9 @@ import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -44,16 +43,6 @@ class Axis(ABC):
     def localize(self, codes: IntArray) -> tuple[Axis, IntArray]:
         """The axis for a few records only, and their codes on it: tables stay small."""
         return self, codes
-
-    def with_codes(self, codes: IntArray) -> Self:
-        """The same axis for other records."""
-        other = copy(self)
-        other.codes = codes
-        return other
-
-    @abstractmethod
-    def landmark(self, cover: Cover) -> IntArray:
-        """A value that stands for each cover when rows are grouped by likeness."""
 
     @abstractmethod
     def single(self, codes: IntArray) -> Cover:
@@ -90,11 +79,6 @@ class NumericAxis(Axis):
     def values(self) -> int:
         return len(self.positions)
 
-    def localize(self, codes: IntArray) -> tuple[Axis, IntArray]:
-        used, local = np.unique(codes, return_inverse=True)
-        axis = NumericAxis(self.name, local, self.positions[used], self.denominator)
-        return axis, local.reshape(codes.shape)
-
     def single(self, codes: IntArray) -> Cover:
         position = self.positions[codes].astype(np.int32)
         return np.stack([position, position], axis=-1)
@@ -102,11 +86,6 @@ class NumericAxis(Axis):
     def join(self, one: Cover, other: Cover) -> Cover:
         low = np.minimum(one[..., 0], other[..., 0])
         return np.stack([low, np.maximum(one[..., 1], other[..., 1])], axis=-1)
-
-    def landmark(self, cover: Cover) -> IntArray:
-        """The middle of the range."""
-        middle = (cover[:, 0] + cover[:, 1]) // 2
-        return np.minimum(np.searchsorted(self.positions, middle), len(self.positions) - 1)
 
     def growth(self, cover: Cover, codes: IntArray) -> npt.NDArray[Any]:
         position = self.positions[codes].astype(np.int32)[:, :, None]
@@ -145,12 +124,6 @@ class SetAxis(Axis):
 
     def join(self, one: Cover, other: Cover) -> Cover:
         return np.bitwise_or(one, other)
-
-    def landmark(self, cover: Cover) -> IntArray:
-        """The rarest value of the set: rows with the same odd value can exchange it."""
-        inside = 1 - self.growth(cover[None], np.arange(self._values)[None])[0].T
-        rarity = np.argsort(np.argsort(inside.sum(axis=0), kind="stable"), kind="stable")
-        return np.asarray(np.where(inside > 0, rarity, self._values).argmin(axis=1), np.int64)
 
     def growth(self, cover: Cover, codes: IntArray) -> npt.NDArray[Any]:
         if cover.shape[-1] == 1:
@@ -194,10 +167,6 @@ class TreeAxis(Axis):
 
     def join(self, one: Cover, other: Cover) -> Cover:
         return np.asarray(self.lowest[one, other])
-
-    def landmark(self, cover: Cover) -> IntArray:
-        """The first leaf below the node."""
-        return np.asarray((self.lowest[: self.leaves][:, cover] == cover).argmax(axis=0), np.int64)
 
     def growth(self, cover: Cover, codes: IntArray) -> npt.NDArray[Any]:
         joined = self.lowest[codes[:, :, None], cover[:, None, :]]

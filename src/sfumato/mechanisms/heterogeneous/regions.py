@@ -14,6 +14,7 @@ others of both halves do.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,23 +24,33 @@ from typing import ClassVar
 import numpy as np
 
 from sfumato.draws import Draws, IntArray, Positions
-from sfumato.mechanisms.heterogeneous.balance import Balanced
+from sfumato.mechanisms.heterogeneous.balance import Balanced, balanced
 from sfumato.mechanisms.heterogeneous.blocks import halves
 from sfumato.mechanisms.heterogeneous.buckets import Buckets, Layers
+from sfumato.mechanisms.heterogeneous.layers import diversity_layers, likeness_layers
 from sfumato.mechanisms.heterogeneous.ncp import Axis
 
 ROOM = 20  # up to one in so many of the records that a half could have at most stay unused
+MORE = Fraction(5, 4)  # matches that people of a half may have for one that they would have
 
 
+@dataclass(frozen=True)
 class Promise(ABC):
-    """What the people of a region have to allow by themselves."""
+    """What the people of a region have to allow by themselves: the ceilings of the whole table."""
 
-    matches: int  # that people have, about
+    ceilings: tuple[Fraction, ...]
     places: ClassVar[int]  # of a bucket in a region, at least: fewer leave too little choice
 
-    @abstractmethod
+    @property
+    def matches(self) -> int:
+        """That people have, about: what the rarest value of the table needs in one bucket."""
+        return math.ceil(1 / min(ceiling for ceiling in self.ceilings if ceiling))
+
     def allowed(self, counts: IntArray, use: Fraction) -> bool:
         """Whether people with these values allow it, if no ceiling may be used up further."""
+        rows = int(counts.sum())
+        pairs = zip(counts.tolist(), self.ceilings, strict=True)
+        return all(count <= use * ceiling * rows for count, ceiling in pairs)
 
     @abstractmethod
     def layers(self, counts: IntArray) -> Layers:
@@ -52,6 +63,37 @@ class Promise(ABC):
     def balanced(self, codes: IntArray, right: IntArray, draws: Draws) -> Balanced | None:
         """Halves that allow it with few people set aside; None where that is not to be had."""
         return None
+
+
+class Diversity(Promise):
+    """ℓ-diversity of a region: no value has more than ⌊n/ℓ⌋ of its n people."""
+
+    places: ClassVar[int] = 64
+
+    def allowed(self, counts: IntArray, use: Fraction) -> bool:
+        return int(counts.max()) <= use * (int(counts.sum()) // self.matches)
+
+    def layers(self, counts: IntArray) -> Layers:
+        return diversity_layers(counts, self.matches)
+
+    def balanced(self, codes: IntArray, right: IntArray, draws: Draws) -> Balanced | None:
+        return balanced(codes, right, self.matches, draws)
+
+
+class Likeness(Promise):
+    """β-likeness of a region, or any other ceilings."""
+
+    places: ClassVar[int] = 4
+
+    def layers(self, counts: IntArray) -> Layers:
+        return likeness_layers(counts, self.ceilings)
+
+    def apart(self, counts: IntArray, halves: Sequence[IntArray]) -> bool:
+        """A half whose values fill buckets badly needs many matches: then it is not worth it."""
+        whole = max(layer.number for layer in self.layers(counts))
+        return all(
+            max(layer.number for layer in self.layers(half)) <= MORE * whole for half in halves
+        )
 
 
 @dataclass(frozen=True, eq=False)

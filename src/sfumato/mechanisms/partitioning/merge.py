@@ -62,79 +62,30 @@ def _cut(
     order: Sequence[int],
     coupled: bool,
 ) -> Merging:
-    """Dynamic programming over t groups: O(t·h) for h non-empty (group, value) pairs.
-
-    All sub-tables that start at one group are scored at once, from statistics that only grow with
-    each further group: size, number of values, count of the commonest covered value.
-    """
+    """Dynamic programming over t groups of m values: O(t²·m)."""
     arranged = groups[list(order)]
-    sizes = np.concatenate([[0], np.cumsum(arranged.sum(axis=1))])
-    pairs = _Pairs.of(arranged, protected)
-    t = len(arranged)
+    t, rows = len(arranged), float(arranged.sum())
     best = np.full(t + 1, math.inf)
     best[0] = 0.0
     came_from = np.zeros(t + 1, np.int64)
+    totals = np.cumsum(arranged, axis=0)  # of the groups from `first` on, up to each
     for first in range(t):
-        values, commonest = pairs.statistics(first)
-        size = sizes[first + 1 :] - sizes[first]
-        excess = _excess(size, commonest, rho2)
+        size, values = totals.sum(axis=1), np.count_nonzero(totals, axis=1)
+        excess = _excess(size, totals[:, protected].max(axis=1), rho2)
         if coupled:
             cost = best[first] + coupled_variance(size, values, excess)
         else:
-            cost = best[first] + size / sizes[-1] * _bounds(size, values, excess)
+            cost = best[first] + size / rows * _bounds(size, values, excess)
         better = np.flatnonzero(cost < best[first + 1 :])
         best[first + 1 + better] = cost[better]
         came_from[first + 1 + better] = first
-        pairs.leave(first)
+        totals = totals[1:] - arranged[first]
     parts: list[tuple[int, ...]] = []
     end = t
     while end > 0 and not math.isinf(best[t]):
         parts.append(tuple(order[int(came_from[end]) : end]))
         end = int(came_from[end])
     return Merging(tuple(reversed(parts)), float(best[t]))
-
-
-@dataclass(frozen=True, eq=False)
-class _Pairs:
-    """The non-empty (group, value) pairs, group by group."""
-
-    start: IntArray  # first pair of each group
-    group: IntArray
-    value: IntArray
-    amount: IntArray
-    covered: BoolArray
-    before: IntArray  # the previous group with the value, −1 if there is none
-    running: IntArray  # records of the value up to and including the group
-    left_behind: IntArray  # records of each value in the groups before the first
-
-    @classmethod
-    def of(cls, arranged: IntArray, protected: BoolArray) -> _Pairs:
-        group, value = np.nonzero(arranged)
-        amount = arranged[group, value]
-        by_value = np.lexsort((group, value))
-        v, g = value[by_value], group[by_value]
-        same = np.concatenate([[False], v[1:] == v[:-1]])
-        before = np.empty(len(value), np.int64)
-        before[by_value] = np.where(same, np.concatenate([[-1], g[:-1]]), -1)
-        running = np.cumsum(arranged, axis=0)[group, value]
-        start = np.searchsorted(group, np.arange(len(arranged)))
-        behind = np.zeros(arranged.shape[1], np.int64)
-        return cls(start, group, value, amount, protected[value], before, running, behind)
-
-    def statistics(self, first: int) -> tuple[IntArray, IntArray]:
-        """For every last group: how many values, and the commonest covered value's records."""
-        here = slice(int(self.start[first]), None)
-        new = self.group[here][self.before[here] < first]
-        values = np.cumsum(np.bincount(new - first, minlength=len(self.start) - first))
-        protected_counts = self.running[here] - self.left_behind[self.value[here]]
-        protected_counts = np.where(self.covered[here], protected_counts, 0)
-        largest = np.maximum.reduceat(protected_counts, self.start[first:] - self.start[first])
-        return values, np.maximum.accumulate(largest)
-
-    def leave(self, first: int) -> None:
-        end = self.start[first + 1] if first + 1 < len(self.start) else len(self.group)
-        here = slice(int(self.start[first]), int(end))
-        self.left_behind[self.value[here]] += self.amount[here]
 
 
 def _excess(size: IntArray, commonest: IntArray, rho2: Fraction) -> FloatArray:
