@@ -57,7 +57,8 @@ class LinearRegression(Learner):
 
     def predict(self, frame: Any) -> FloatArray:
         """The mean of the target given the features of every row."""
-        return np.asarray(self._features.design(self._table(frame)) @ self._slopes)
+        table = self._table(frame)
+        return np.asarray(self._features.design(table) @ self._slopes)
 
     def score(self, frame: Any) -> float:
         """R², from a frame that holds the target."""

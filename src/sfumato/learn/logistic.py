@@ -130,7 +130,8 @@ class LogisticRegression(Learner):
 
     def predict_proba(self, frame: Any) -> FloatArray:
         """The chance of every class in `classes_`, row by row."""
-        scores = self._features.design(self._table(frame)) @ self._slopes + self._start
+        table = self._table(frame)
+        scores = self._features.design(table) @ self._slopes + self._start
         scores -= scores.max(axis=1, keepdims=True)
         chances = np.exp(scores)
         return np.asarray(chances / chances.sum(axis=1, keepdims=True))
