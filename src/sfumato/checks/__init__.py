@@ -7,20 +7,13 @@ order of rows means nothing. See `docs/audit-and-attack.md` for every measure.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from sfumato.checks import measures
-from sfumato.checks.counting import (
-    ClassCounts,
-    class_ids,
-    count_classes,
-    factor,
-    raw_codes,
-    read_columns,
-)
+from sfumato.checks.counting import ClassCounts, CountedTable, is_ordered
 from sfumato.checks.report import Check, ColumnCheck, Posterior, TableMeasure
 from sfumato.checks.requirements import (
     REQUIREMENTS,
@@ -34,7 +27,7 @@ from sfumato.columns import list_some
 from sfumato.errors import DataError
 from sfumato.table.sources import Source, find_source
 
-MOST_RECURSIVE = 100  # recursive diversity is listed up to this l
+MOST_RECURSIVE = 12  # recursive diversity is listed up to this l
 
 
 def check(
@@ -58,30 +51,36 @@ def check(
     """
     limits = [parse_requirement(text) if isinstance(text, str) else text for text in require]
     source = find_source(origin)
-    quasi, sensitive = _names(quasi), _names(sensitive)
-    _check_names(source, quasi, sensitive, _names(drop))
-    read = read_columns(source, (*quasi, *sensitive))
-    rows = len(next(iter(read.values())))
-    notes = tuple(note for name, column in read.items() for note in spelling_notes(name, column))
-    if rows == 0:
-        raise DataError(f"{source.label} has no rows: there is nothing to check.")
-    coded = []
-    for name in quasi:
-        codes, values = raw_codes(read.pop(name))
-        coded.append((codes, len(values)))
-    ids, first = class_ids(coded, rows)
-    del coded
+    label, columns_of = source.label, _roles(source, quasi, sensitive, drop)
+    table = CountedTable(source, *columns_of)
+    (quasi, sensitive), names = columns_of, columns_of[0] + columns_of[1]
     orders = _orders(domain or {}, sensitive)
+    if table.rows == 0:
+        raise DataError(f"{label} has no rows: there is nothing to check.")
+    notes = tuple(
+        note
+        for short, name in zip(table.names, names, strict=True)
+        for note in spelling_notes(name, table.distinct(short))
+    )
     columns, requirements = [], []
-    for name in sensitive:
+    for number, name in enumerate(sensitive):
         order = orders.get(name)
-        has_order = order is not None or _is_ordered(source.schema.field(name).type)
-        cells = count_classes(name, _factor(read.pop(name), order, name), has_order, ids, first)
+        if order is not None:
+            order = _stated(order, table.distinct(f"s{number}"), name)
+        has_order = order is not None or is_ordered(source.schema.field(name).type)
+        cells = table.count(f"s{number}", name, has_order, order)
         columns.append(_measure(cells))
         requirements += [limit.held(cells) for limit in limits]
-    alone = int((np.bincount(ids) == 1).sum())
+    alone, classes = int((cells.sizes == 1).sum()), len(cells.sizes)
     return Check(
-        source.label, rows, quasi, len(first), alone, tuple(columns), tuple(requirements), notes
+        label,
+        table.rows,
+        quasi,
+        classes,
+        alone,
+        tuple(columns),
+        tuple(requirements),
+        notes,
     )
 
 
@@ -105,9 +104,8 @@ def _measure(cells: ClassCounts) -> ColumnCheck:
         worst = measure(cells)  # None where the values have no order
         figure, row = (None, None) if worst is None else (worst.figure, worst.row)
         found.append(TableMeasure(name, figure, row, note))
-    recursive = measures.recursive_all(
-        cells, min(int(measures.distinct_l(cells).figure), MOST_RECURSIVE)
-    )
+    most = min(int(measures.distinct_l(cells).figure), MOST_RECURSIVE)
+    recursive = {l: float(measures.recursive_c(cells, l).figure) for l in range(2, most + 1)}  # noqa: E741
     priors = (cells.totals / cells.totals.sum()).tolist()
     posteriors = tuple(
         Posterior(value, prior, float(share), row)
@@ -118,21 +116,17 @@ def _measure(cells: ClassCounts) -> ColumnCheck:
     return ColumnCheck(cells.column, tuple(found), recursive, posteriors)
 
 
-def _factor(column: pa.ChunkedArray, order: Sequence[Any] | None, name: str) -> Any:
-    if order is None:
-        return factor(column)
-    _, values = raw_codes(column)
-    kind = type(next((v for v in values if v is not None), ""))
-    try:
+def _stated(order: Sequence[Any], values: Sequence[Any], name: str) -> list[Any]:
+    """The stated domain in the type of the values, all of which it must list."""
+    kind = type(next((value for value in values if value is not None), ""))
+    with suppress(TypeError, ValueError):
         stated = [kind(value) for value in order]
-        return factor(column, stated)
-    except (KeyError, TypeError, ValueError):
-        raise DataError(
-            f"The domain stated for column {name!r} does not list all of its values."
-        ) from None
+        if {value for value in values if value is not None and value == value} <= {*stated}:
+            return stated
+    raise DataError(f"The domain stated for column {name!r} does not list all of its values.")
 
 
-def _orders(domain: Mapping[str, Any], sensitive: tuple[str, ...]) -> dict[str, list[Any]]:
+def _orders(domain: Mapping[str, Any], sensitive: Sequence[str]) -> dict[str, list[Any]]:
     orders = {}
     for column, order in domain.items():
         if column not in sensitive:
@@ -142,34 +136,22 @@ def _orders(domain: Mapping[str, Any], sensitive: tuple[str, ...]) -> dict[str, 
     return orders
 
 
-def _is_ordered(kind: pa.DataType) -> bool:
-    types = pa.types
-    orders = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean,
-              types.is_temporal, types.is_null)  # fmt: skip
-    return any(is_one(kind) for is_one in orders)
-
-
-def _names(given: Sequence[str] | str) -> tuple[str, ...]:
-    parts = given.split(",") if isinstance(given, str) else given
-    return tuple(part.strip() for part in parts if part.strip())
-
-
-def _check_names(
-    source: Source, quasi: tuple[str, ...], sensitive: tuple[str, ...], drop: tuple[str, ...]
-) -> None:
-    names = source.schema.names
+def _roles(source: Source, *roles: Sequence[str] | str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The quasi-identifiers and sensitive columns; every column of the table has one role."""
+    quasi, sensitive, drop = (
+        tuple(name.strip() for name in (given.split(",") if isinstance(given, str) else given))
+        for given in roles
+    )
+    quasi, sensitive, drop = (tuple(filter(None, names)) for names in (quasi, sensitive, drop))
+    names, declared = source.schema.names, (*quasi, *sensitive, *drop)
     available = f"The columns are: {list_some(names, most=50)}."
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise DataError(f"{source.label} has more than one column named {list_some(twice)}.")
     if not sensitive:
         raise DataError(f"Name at least one sensitive column. {available}")
-    declared = [*quasi, *sensitive, *drop]
     for name in declared:
         if name not in names:
             raise DataError(f"{source.label} has no column {name!r}. {available}")
-        if declared.count(name) > 1:
-            raise DataError(f"Column {name!r} is named twice. Every column has one role.")
+        if declared.count(name) > 1 or names.count(name) > 1:
+            raise DataError(f"Column {name!r} is there twice. Every column has one role.")
     left = [name for name in names if name not in declared]
     if left:
         raise DataError(
@@ -177,11 +159,11 @@ def _check_names(
             "as quasi or sensitive, or drop it: people may be known by a column that was forgotten."
         )
     for name in (*quasi, *sensitive):
-        kind = source.schema.field(name).type
-        if pa.types.is_nested(kind):
+        if pa.types.is_nested(kind := source.schema.field(name).type):
             raise DataError(
                 f"Column {name!r} of {source.label} is {kind}. Write ranges and sets as text first."
             )
+    return quasi, sensitive
 
 
 __all__ = [

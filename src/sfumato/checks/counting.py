@@ -1,32 +1,20 @@
-"""Factorize and count: the classes of people who look alike, and the values each class holds."""
+"""The classes of people who look alike, and the values that each class holds, counted by DuckDB."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.columns import Value
 from sfumato.draws import IntArray
+from sfumato.scratch import scratch_database
 from sfumato.table.sources import Source
-
-SmallCodes = npt.NDArray[np.signedinteger[Any]]
-
-_BATCH_ROWS = 1 << 17
-_RADIX_LIMIT = 1 << 62
-
-
-@dataclass(frozen=True, eq=False)
-class Factor:
-    """A column as codes 0 … len(values)−1; every value occurs, and missing is a value."""
-
-    codes: IntArray
-    values: tuple[Value, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,113 +35,95 @@ class ClassCounts:
     rows: IntArray
     totals: IntArray
 
-    @property
+    @cached_property
     def starts(self) -> IntArray:
         """Where each class begins among the cells."""
         return np.flatnonzero(np.r_[True, self.classes[1:] != self.classes[:-1]])
 
-
-def read_columns(source: Source, names: Sequence[str]) -> dict[str, pa.ChunkedArray]:
-    """The named columns as dictionary codes, in one pass over the source."""
-    pieces: dict[str, list[pa.Array]] = {name: [] for name in names}
-    for batch in source.batches(tuple(names), _BATCH_ROWS):
-        for name in names:
-            pieces[name].append(_encoded(batch.column(name)))
-    return {
-        name: pa.chunked_array(
-            chunks, pa.dictionary(pa.int32(), source.schema.field(name).type)
-        ).unify_dictionaries()
-        for name, chunks in pieces.items()
-    }
+    @cached_property
+    def ranked(self) -> tuple[IntArray, IntArray]:
+        """The counts of every class from the largest down, and their places there, from 0."""
+        order = np.lexsort((-self.counts, self.classes))
+        return self.counts[order], np.arange(len(order)) - self.starts[self.classes]
 
 
-def _encoded(array: pa.Array) -> pa.Array:
+class CountedTable:
+    """The columns of a table in DuckDB: `q0`, `q1` …, `s0` …, and the number of the row."""
+
+    def __init__(self, source: Source, quasi: Sequence[str], sensitive: Sequence[str]) -> None:
+        self.quasi = [f"q{k}" for k in range(len(quasi))]
+        self.names = [*self.quasi, *(f"s{k}" for k in range(len(sensitive)))]
+        named = (*quasi, *sensitive)
+        kinds = zip(
+            self.names, (_plain(source.schema.field(name).type) for name in named), strict=True
+        )
+        schema = pa.schema([("row", pa.int64()), *kinds])
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            start = 0
+            for batch in source.batches(named, 1 << 17):
+                arrays = [_usual(batch.column(name)) for name in named]
+                places = pa.array(range(start, start + batch.num_rows), pa.int64())
+                start += batch.num_rows
+                yield pa.RecordBatch.from_arrays([places, *arrays], schema=schema)
+
+        self._database = scratch_database()
+        self._database.register("stream", pa.RecordBatchReader.from_batches(schema, batches()))
+        self._database.execute("CREATE TABLE people AS SELECT * FROM stream")
+        ((self.rows,),) = self._database.execute("SELECT count(*) FROM people").fetchall()
+
+    def distinct(self, column: str) -> list[Value]:
+        """The values of a column, None where one is missing."""
+        query = f"SELECT DISTINCT {column} AS v FROM people"
+        found: list[Value] = self._database.sql(query).to_arrow_table().column("v").to_pylist()
+        return found
+
+    def count(
+        self, column: str, name: str, ordered: bool, order: Sequence[Value] | None
+    ) -> ClassCounts:
+        """Count the records of every (class, value); missing is the last value."""
+        by, every = ", ".join(self.quasi), ", ".join([*self.quasi, column])
+        cells = self._database.sql(
+            f"SELECT min(min(row)) OVER ({f'PARTITION BY {by}' if by else ''}) AS first, "
+            f"{column} AS value, count(*) AS n FROM people GROUP BY {every}"
+        ).to_arrow_table()  # fmt: skip
+        encoded = cells.column("value").combine_chunks().dictionary_encode()
+        if isinstance(encoded, pa.ChunkedArray):
+            encoded = encoded.combine_chunks()
+        found, index = encoded.dictionary.to_pylist(), encoded.indices.fill_null(-1).to_numpy()
+        # not a number says no more than missing does: counted as two values they would look diverse
+        present = [k for k, value in enumerate(found) if value is not None and value == value]
+        places = {value: place for place, value in enumerate(order or ())}
+        present.sort(key=lambda k: places[found[k]] if order is not None else found[k])
+        code_of = np.full(len(found) + 1, len(present), np.int64)
+        code_of[present] = np.arange(len(present))
+        rows, classes = np.unique(cells.column("first").to_numpy(), return_inverse=True)
+        codes, counts = code_of[index], cells.column("n").to_numpy()
+        keys, inverse = np.unique(classes * (len(present) + 1) + codes, return_inverse=True)
+        counts = np.bincount(inverse, counts).astype(np.int64)
+        classes, codes = np.divmod(keys, len(present) + 1)
+        values = [found[k] for k in present] + ([None] if codes.max() == len(present) else [])
+        sizes, totals = (np.bincount(by, counts).astype(np.int64) for by in (classes, codes))
+        return ClassCounts(
+            name, tuple(values), ordered, classes, codes, counts, sizes, rows, totals
+        )
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _usual(array: pa.Array) -> pa.Array:
+    """Plain values; minus zero is zero."""
     if pa.types.is_dictionary(array.type):
-        if len(pc.unique(array.dictionary)) == len(array.dictionary):
-            return array
-        array = array.dictionary_decode()  # one value under two codes
-    if pa.types.is_floating(array.type):
-        array = pc.add(array, pa.scalar(0.0, array.type))  # minus zero is zero
-    return array.dictionary_encode()
+        array = array.dictionary_decode()
+    zero = pa.scalar(0.0, array.type) if pa.types.is_floating(array.type) else None
+    return array if zero is None else pc.add(array, zero)
 
 
-def factor(column: pa.ChunkedArray, order: Sequence[Value] | None = None) -> Factor:
-    """Codes in the order of the values, missing last; values that do not occur are left out.
-
-    >>> coded = factor(pa.chunked_array([["b", None, "a"]]).dictionary_encode())
-    >>> coded.codes.tolist(), coded.values
-    ([1, 2, 0], ('a', 'b', None))
-    """
-    raw, values = raw_codes(column)
-    # not a number says no more than missing does: counted as two values they would look diverse
-    absent = [v is None or (isinstance(v, float) and v != v) for v in values]
-    index_of = {value: number for number, value in enumerate(order or ())}
-    present = [k for k, gone in enumerate(absent) if not gone]
-    if order is None:
-        present.sort(key=lambda k: values[k])
-    else:
-        present.sort(key=lambda k: index_of[values[k]])
-    occurs = np.bincount(raw, minlength=len(values)) > 0
-    present = [k for k in present if occurs[k]]
-    mapping = np.full(len(values), len(present), np.int64)
-    mapping[present] = np.arange(len(present))
-    lacking = any(gone and occurs[k] for k, gone in enumerate(absent))
-    kept = tuple(values[k] for k in present)
-    return Factor(mapping[raw], (*kept, None) if lacking else kept)
-
-
-def raw_codes(column: pa.ChunkedArray) -> tuple[SmallCodes, list[Any]]:
-    """Codes into the list of values, which has None at its end; unordered."""
-    chunks = column.chunks
-    values = chunks[0].dictionary.to_pylist() if chunks else []
-    codes = [
-        chunk.indices.fill_null(len(values)).to_numpy(zero_copy_only=False) for chunk in chunks
-    ]
-    whole = np.concatenate(codes) if codes else np.empty(0, np.int32)
-    return whole, [*values, None]
-
-
-def class_ids(columns: Sequence[tuple[SmallCodes, int]], rows: int) -> tuple[IntArray, IntArray]:
-    """The class of every row and the first row of every class.
-
-    `columns` are codes with the number of their values: one mixed-radix key, made dense where it
-    would overflow. Without columns all rows are one class.
-
-    >>> ids, first = class_ids([(np.array([1, 0, 1]), 2), (np.array([0, 0, 0]), 1)], 3)
-    >>> ids.tolist(), first.tolist()
-    ([1, 0, 1], [1, 0])
-    """
-    key, radix = np.zeros(rows, np.int64), 1
-    for codes, values in columns:
-        if radix * values >= _RADIX_LIMIT:
-            _, key = np.unique(key, return_inverse=True)
-            radix = int(key.max()) + 1
-        key *= values
-        key += codes
-        radix *= values
-    order = np.argsort(key, kind="stable")
-    ranked = key[order]
-    new = np.r_[True, ranked[1:] != ranked[:-1]] if rows else np.empty(0, np.bool_)
-    ids = np.empty(rows, np.int64)
-    ids[order] = np.cumsum(new) - 1
-    return ids, order[new]
-
-
-def count_classes(
-    column: str, coded: Factor, ordered: bool, ids: IntArray, first: IntArray
-) -> ClassCounts:
-    """Count the records of every (class, value)."""
-    values = len(coded.values)
-    keys, counts = np.unique(ids * values + coded.codes, return_counts=True)
-    classes, codes = np.divmod(keys, values)
-    return ClassCounts(
-        column=column,
-        values=coded.values,
-        ordered=ordered,
-        classes=classes,
-        codes=codes,
-        counts=counts,
-        sizes=np.bincount(ids, minlength=len(first)),
-        rows=first,
-        totals=np.bincount(coded.codes, minlength=values),
-    )
+def is_ordered(kind: Any) -> bool:
+    """Whether values of this type have an order that means something."""
+    types = pa.types
+    orders = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean,
+              types.is_temporal, types.is_null)  # fmt: skip
+    return any(is_one(kind) for is_one in orders)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from sfumato.operators.base import FloatArray
 class Worst:
     """The worst figure of a measure and the first row of the class where it is, from 0."""
 
-    figure: float | int
+    figure: Any  # a number: a fraction where it is exact
     row: int | None
 
 
@@ -47,41 +48,21 @@ def frequency_l(cells: ClassCounts) -> Worst:
     return _worst(cells, cells.sizes / largest, smallest=True)
 
 
-def tails(cells: ClassCounts, l: int) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
-    """Per class the largest count r₁ and r_l + … + r_m; the sum is 0 with fewer than l values."""
-    order = np.lexsort((-cells.counts, cells.classes))
-    counts, starts = cells.counts[order], cells.starts
-    rank = np.arange(len(counts)) - starts[cells.classes]
-    tail = np.add.reduceat(np.where(rank >= l - 1, counts, 0), starts)
-    return counts[starts], tail
-
-
-def recursive_c(cells: ClassCounts, l: int) -> tuple[Fraction | None, int]:  # noqa: E741
+def recursive_c(cells: ClassCounts, l: int) -> Worst:  # noqa: E741
     """Recursive (c, l)-diversity holds for every c *above* the first number, and no other.
 
     r₁ < c·(r_l + … + r_m) in every class (Machanavajjhala et al., Definition 4.2): the inequality
-    is strict. None where a class has fewer than l values: then no c is enough.
+    is strict. Infinite where a class has fewer than l values: then no c is enough.
     """
-    first, tail = tails(cells, l)
+    counts, rank = cells.ranked
+    first = counts[cells.starts]
+    tail = np.add.reduceat(np.where(rank >= l - 1, counts, 0), cells.starts)
     if not tail.all():
-        return None, int(cells.rows[int(np.flatnonzero(tail == 0)[0])])
+        return Worst(float("inf"), int(cells.rows[int(np.flatnonzero(tail == 0)[0])]))
     ratio = first / tail
     near = np.flatnonzero(ratio >= ratio.max() * (1 - 1e-12))  # decide rounding in integers
     best = max(near.tolist(), key=lambda k: Fraction(int(first[k]), int(tail[k])))
-    return Fraction(int(first[best]), int(tail[best])), int(cells.rows[best])
-
-
-def recursive_all(cells: ClassCounts, most: int) -> dict[int, float]:
-    """`recursive_c` for l = 2 … `most`, of which every class has so many values: one sort."""
-    order = np.lexsort((-cells.counts, cells.classes))
-    counts, starts = cells.counts[order], cells.starts
-    rank = np.arange(len(counts)) - starts[cells.classes]
-    before = np.cumsum(counts) - counts
-    tail = cells.sizes[cells.classes] - (before - before[starts][cells.classes])
-    wanted = (rank >= 1) & (rank < most)
-    largest = np.zeros(most)
-    np.maximum.at(largest, rank[wanted], (counts[starts][cells.classes] / tail)[wanted])
-    return {rank + 1: float(largest[rank]) for rank in range(1, most)}
+    return Worst(Fraction(int(first[best]), int(tail[best])), int(cells.rows[best]))
 
 
 def basic_beta(cells: ClassCounts) -> Worst:

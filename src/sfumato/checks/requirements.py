@@ -7,18 +7,20 @@ ceiling. The other names are the measures of the literature.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any
 
 from sfumato.checks import measures
 from sfumato.checks.counting import ClassCounts
+from sfumato.checks.measures import Worst
 from sfumato.columns import value_text
 from sfumato.errors import UsageError
 from sfumato.guarantees import GUARANTEES, CeilingGuarantee, Guarantee, parse_guarantee
 from sfumato.profile import Histogram
-from sfumato.textform import Parameter, TextForm, split_call
+from sfumato.textform import Parameter, decimal_text, split_call
 
 ROUNDING = 1e-9  # entropies and distances are floats: so much may be missing
 
@@ -36,113 +38,65 @@ class RequirementResult:
     note: str | None = None
 
 
-class Requirement(TextForm, ABC):
-    """A limit on a measure. Frozen dataclass with a text form."""
+@dataclass(frozen=True)
+class MeasureLimit:
+    """What a requirement of the literature means: the measure takes all parameters but the first,
+    the limit; `keeps` compares figure and limit."""
 
-    what: ClassVar[str] = "requirement"
+    parameters: tuple[Parameter, ...]
+    measure: Callable[..., Worst | None]
+    keeps: Callable[[Any, Any], bool]
+    default: tuple[Any, ...] = ()  # of the last parameters
 
-    @abstractmethod
+
+def _t_closeness(cells: ClassCounts, distance: str) -> Worst | None:
+    return measures.t_equal(cells) if distance == "equal" else measures.t_ordered(cells)
+
+
+_K, _L = (Parameter(name, least=1, whole=True) for name in "kl")
+REQUIREMENTS: dict[str, MeasureLimit] = {
+    "k-anonymity": MeasureLimit((_K,), measures.k_anonymity, operator.ge),
+    "distinct-l-diversity": MeasureLimit((_L,), measures.distinct_l, operator.ge),
+    "entropy-l-diversity": MeasureLimit(
+        (Parameter("l", above=0),), measures.entropy_l, lambda n, l: n >= float(l) * (1 - ROUNDING)  # noqa: E741
+    ),
+    "recursive-l-diversity": MeasureLimit(
+        (Parameter("c", above=0), _L), measures.recursive_c, operator.lt
+    ),
+    "t-closeness": MeasureLimit(
+        (Parameter("t", least=0), Parameter("distance", options=("equal", "ordered"))),
+        _t_closeness,
+        lambda figure, t: figure <= float(t) + ROUNDING,
+        ("equal",),
+    ),
+    "delta-disclosure": MeasureLimit(
+        (Parameter("delta", above=0),), measures.delta_disclosure, operator.lt
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A limit on a measure, in the order of its parameters: the limit comes first."""
+
+    name: str
+    values: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        texts = (decimal_text(v) if isinstance(v, Fraction) else str(v) for v in self.values)
+        return f"{self.name}({', '.join(texts)})"
+
     def held(self, cells: ClassCounts) -> RequirementResult:
         """Measure the column and compare."""
-
-    def _held(
-        self, cells: ClassCounts, holds: bool, worst: measures.Worst, limit: float
-    ) -> RequirementResult:
-        return RequirementResult(str(self), cells.column, holds, worst.figure, limit, worst.row)
-
-
-@dataclass(frozen=True)
-class KAnonymity(Requirement):
-    """Every class has at least k records."""
-
-    k: int
-    name: ClassVar[str] = "k-anonymity"
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("k", least=1, whole=True),)
-
-    def held(self, cells: ClassCounts) -> RequirementResult:
-        worst = measures.k_anonymity(cells)
-        return self._held(cells, worst.figure >= self.k, worst, self.k)
-
-
-@dataclass(frozen=True)
-class DistinctLDiversity(Requirement):
-    """Every class has at least l different values."""
-
-    l: int  # noqa: E741 - the requirement is called after it
-    name: ClassVar[str] = "distinct-l-diversity"
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("l", least=1, whole=True),)
-
-    def held(self, cells: ClassCounts) -> RequirementResult:
-        worst = measures.distinct_l(cells)
-        return self._held(cells, worst.figure >= self.l, worst, self.l)
-
-
-@dataclass(frozen=True)
-class EntropyLDiversity(Requirement):
-    """Every class has an entropy of at least ln l."""
-
-    l: Fraction  # noqa: E741
-    name: ClassVar[str] = "entropy-l-diversity"
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("l", above=0),)
-
-    def held(self, cells: ClassCounts) -> RequirementResult:
-        worst = measures.entropy_l(cells)
-        holds = worst.figure >= float(self.l) * (1 - ROUNDING)
-        return self._held(cells, holds, worst, float(self.l))
-
-
-@dataclass(frozen=True)
-class RecursiveLDiversity(Requirement):
-    """In every class r₁ < c·(r_l + … + r_m): strictly."""
-
-    c: Fraction
-    l: int  # noqa: E741
-    name: ClassVar[str] = "recursive-l-diversity"
-    parameters: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("c", above=0),
-        Parameter("l", least=1, whole=True),
-    )
-
-    def held(self, cells: ClassCounts) -> RequirementResult:
-        least, row = measures.recursive_c(cells, self.l)
-        measured = float("inf") if least is None else float(least)
-        holds = least is not None and least < self.c
-        return self._held(cells, holds, measures.Worst(measured, row), float(self.c))
-
-
-@dataclass(frozen=True)
-class TCloseness(Requirement):
-    """No class is further than t from the table; `distance` is equal or ordered."""
-
-    t: Fraction
-    distance: str = "equal"
-    name: ClassVar[str] = "t-closeness"
-    parameters: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("t", least=0),
-        Parameter("distance", options=("equal", "ordered")),
-    )
-
-    def held(self, cells: ClassCounts) -> RequirementResult:
-        worst = measures.t_equal(cells) if self.distance == "equal" else measures.t_ordered(cells)
+        kind, (limit, *others) = REQUIREMENTS[self.name], self.values
+        worst = kind.measure(cells, *others)
         if worst is None:
             raise UsageError(
                 f"The values of column {cells.column!r} have no order, so '{self}' means nothing. "
                 f"State the order with --domain {cells.column}=…, or ask for the equal distance."
             )
-        return self._held(cells, worst.figure <= float(self.t) + ROUNDING, worst, float(self.t))
-
-
-@dataclass(frozen=True)
-class DeltaDisclosure(Requirement):
-    """|ln(q/p)| < delta for every class and every value."""
-
-    delta: Fraction
-    name: ClassVar[str] = "delta-disclosure"
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("delta", above=0),)
-
-    def held(self, cells: ClassCounts) -> RequirementResult:
-        worst = measures.delta_disclosure(cells)
-        return self._held(cells, worst.figure < float(self.delta), worst, float(self.delta))
+        holds, figure = kind.keeps(worst.figure, limit), float(worst.figure)
+        return RequirementResult(str(self), cells.column, holds, figure, float(limit), worst.row)
 
 
 @dataclass(frozen=True)
@@ -164,28 +118,22 @@ class WithinCeilings:
         )
 
 
-REQUIREMENTS: dict[str, type[Requirement]] = {
-    cls.name: cls
-    for cls in (
-        KAnonymity,
-        DistinctLDiversity,
-        EntropyLDiversity,
-        RecursiveLDiversity,
-        TCloseness,
-        DeltaDisclosure,
-    )
-}
-
-
 def parse_requirement(text: str) -> Requirement | WithinCeilings:
     """Read a requirement from its text form.
 
     >>> parse_requirement("recursive-l-diversity(3, 2)")
-    RecursiveLDiversity(c=Fraction(3, 1), l=2)
+    Requirement(name='recursive-l-diversity', values=(Fraction(3, 1), 2))
     """
     name, positional, keywords = split_call(text, "requirement")
     if name in REQUIREMENTS:
-        return REQUIREMENTS[name].from_arguments(positional, keywords)
+        kind = REQUIREMENTS[name]
+        names = [parameter.name for parameter in kind.parameters]
+        defaults = dict(zip(names[len(names) - len(kind.default) :], kind.default, strict=True))
+        values = {**defaults, **dict(zip(names, positional, strict=False)), **keywords}
+        if len(positional) > len(names) or {*values} != {*names}:
+            raise UsageError(f"Write {name}({', '.join(names)}). Got {text!r}.")
+        read = (parameter.read(values[parameter.name], name) for parameter in kind.parameters)
+        return Requirement(name, tuple(read))
     ceilings = [key for key, cls in GUARANTEES.items() if issubclass(cls, CeilingGuarantee)]
     if name in ceilings:
         return WithinCeilings(parse_guarantee(text))

@@ -6,26 +6,22 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import pyarrow as pa
-
-from sfumato.columns import list_some
+from sfumato.columns import Value, list_some
 
 _SHOWN = 3  # groups of spellings that a note names
 # what people write where nothing is known
 _NOTHING = {"", "?", "-", ".", "na", "n/a", "nan", "null", "none", "missing", "unknown"}
 
 
-def spelling_notes(name: str, column: pa.ChunkedArray) -> Iterator[str]:
-    """What to look at in a coded column before its measures are believed.
+def spelling_notes(name: str, values: Sequence[Value]) -> Iterator[str]:
+    """What to look at in the values of a column before its measures are believed.
 
-    >>> sexes = pa.chunked_array([pa.array(["F", "f ", None, "?", "M"]).dictionary_encode()])
-    >>> for note in spelling_notes("sex", sexes):
+    >>> for note in spelling_notes("sex", ["F", "f ", None, "?", "M"]):
     ...     print(note)
     Column 'sex' has values that differ only by case, blanks or Unicode form: 'F' and 'f '. They \
 count as different values; write them alike first.
     Column 'sex' has missing values and also '?'. They count as different values; make them one.
     """
-    values = [] if not column.num_chunks else column.chunk(0).dictionary.to_pylist()
     texts = [value for value in values if isinstance(value, str)]
     alike = _alike(texts)
     if alike:
@@ -36,7 +32,7 @@ count as different values; write them alike first.
             "first."
         )
     nothing = sorted(text for text in texts if text.strip().casefold() in _NOTHING)
-    if nothing and column.null_count:
+    if nothing and None in values:
         also = list_some([repr(text) for text in nothing])
         yield (
             f"Column {name!r} has missing values and also {also}. They count as different values; "
