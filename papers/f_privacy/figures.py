@@ -116,7 +116,7 @@ def loss_figure(columns: dict[str, IntArray], effort: Effort) -> Outcome:
                     theta,
                     float(mean_squared_error(anatomy)),
                     float(mean_squared_error(two)) if two else None,
-                    float(mean_squared_error(many[0])) if many else None,
+                    float(mean_squared_error(many.setting)) if many else None,
                     float(mean_squared_error(best.setting)) if best else None,
                     best.gap if best else None,
                     float(mean_squared_error(program)) if program else None,

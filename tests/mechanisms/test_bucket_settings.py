@@ -174,10 +174,8 @@ def test_every_plan_is_valid_and_the_order_holds():
         assert best.bound <= loss(best.setting)
         if pair is not None:
             checked(pair, partition_pair(pair, counts, limits), counts, limits)
-            checked(*many, counts, limits)
-            assert loss(many[0]) <= loss(pair)
-            assert best.bound <= loss(many[0])
-            assert loss(best.setting) <= loss(many[0])
+            checked(many.setting, many.shares, counts, limits)
+            assert best.bound <= loss(best.setting) <= loss(many.setting) <= loss(pair)
     assert planned > 15
 
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.draws import Draws, IntArray
-from sfumato.mechanisms.buckets.accuracy import spread_between
 from sfumato.mechanisms.mixed import BucketParts, Mixed
+from sfumato.operators.block_law import varies_between
 
 Part = tuple[IntArray, int, int, IntArray]
 
@@ -123,7 +123,7 @@ def test_gathering_spreads_values_as_widely_as_they_may() -> None:
     counts = np.array([264] * 10)
     mixed = one_part(counts, 10, 2, 3, pieces=64)
     share = mixed.held / mixed.widths[:, None]
-    ideal = spread_between(counts, 264, np.full(10, 2))
+    ideal = varies_between(counts / 264, np.full(10, 2))
     assert (share.var(axis=0) > 0.75 * ideal).all()
 
 

@@ -125,23 +125,6 @@ def test_errors_fall_with_the_count_and_rise_with_the_promise(
     assert all(low < high for low, high in zip(*curves, strict=True))
 
 
-@pytest.mark.slow
-def test_many_values_in_buckets_are_predicted_without_their_eigenvalues() -> None:
-    """The short way agrees with the long one on a table of 150 values."""
-    from sfumato.outlook.prediction import bucket_law
-
-    profile = skewed(150)
-    plan = parse_mechanism("optimal").plan(profile, sf.LDiversity(5), Draws.from_seed(1))
-    exact = error_by_count(plan, profile, (20, 200))
-    most, bucket_law.MOST_EXACT = bucket_law.MOST_EXACT, 100
-    try:
-        short = error_by_count(plan, profile, (20, 200))
-    finally:
-        bucket_law.MOST_EXACT = most
-    for one, other in zip(exact, short, strict=True):
-        assert other.error == pytest.approx(one.error, rel=0.2)
-
-
 def test_ranges_and_sets_cannot_be_predicted(people: Callable[..., pa.Table]) -> None:
     table = sf.read(people(200), quasi=["age", "sex", "region"], sensitive="disease")
     plan, profile = planned(table, "heterogeneous", "l-diversity(3)")

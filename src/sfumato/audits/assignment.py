@@ -112,10 +112,8 @@ def _fakes(case: AuditCase, bucket: IntArray, held: IntArray) -> Iterator[Tests]
     true[bucket, held] = True
     lists, true = (matrix[true.sum(axis=1) + 1 == lists.sum(axis=1)] for matrix in (lists, true))
     drawn = Fakes(1, histogram.counts, buckets, Draws.from_seed(0), tuple(ceilings))
-    weights = np.where(true, 0, drawn.weights).astype(np.float64)
-    for size in np.unique(true.sum(axis=1)):
-        of_size = true.sum(axis=1) == size
-        weights[of_size] = np.where(drawn.listable(int(size)), weights[of_size], 0)
+    listable = drawn.listable(true.sum(axis=1)) & ~true
+    weights = np.where(listable, drawn.weights, 0).astype(np.float64)
     chance = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1)
     number = (lists & ~true).sum(axis=0).astype(np.float64)
     exponents = count_exponents(

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -20,20 +19,19 @@ from sfumato.draws import Draws, IntArray, Permutation
 from sfumato.guarantees import CeilingGuarantee, Guarantee, SmallSum
 from sfumato.mechanisms import Mechanism, Plan
 from sfumato.mechanisms.buckets import BucketPlan, OptimalBuckets, TwoSizeBuckets
-from sfumato.mechanisms.buckets.accuracy import spread_between
-from sfumato.mechanisms.buckets.exchange import foreseen_settings
 from sfumato.mechanisms.buckets.feasible import holdings_of, limits_of
 from sfumato.mechanisms.buckets.filling import Entries, Runs
-from sfumato.mechanisms.buckets.rungs import settings_for_answers
-from sfumato.mechanisms.buckets.settings import Limits, Setting, SizedBuckets
-from sfumato.mechanisms.buckets.spread import spread_evenly
+from sfumato.mechanisms.buckets.settings import SizedBuckets
+from sfumato.mechanisms.buckets.sizes import views_of
+from sfumato.mechanisms.buckets.spread import best_foreseen, spread_evenly
 from sfumato.mechanisms.buckets.two_size import best_two_size
 from sfumato.mechanisms.buckets.ways import USUAL_LARGEST
 from sfumato.mechanisms.mixed import BucketParts, SmallArray
 from sfumato.mechanisms.splu import DecoyGroups, DecoyPlan, DecoyValues
 from sfumato.operators.base import FloatArray
-from sfumato.operators.buckets import BucketOperator
-from sfumato.profile import Holdings, Profile
+from sfumato.operators.block_law import varies_between
+from sfumato.operators.deviations import BlockTable
+from sfumato.profile import Profile
 
 _ROUNDS = 30  # of fitting how values make room for one another
 
@@ -60,21 +58,14 @@ class Unfilled:
 @dataclass(frozen=True, eq=False)
 class SketchedBuckets(BucketPlan):
     """Sizes and, for every view, how many people with each value stand in buckets of each size;
-    `operator` is the one that mixing comes close to."""
+    values meet in them as mixing comes close to."""
 
     spread: Sequence[IntArray] = ()
 
     def by_part(self, view: int) -> IntArray:
         return self.spread[view]
 
-    def operator(self, view: int = 0) -> BucketOperator:
-        return self._sketches[view]
-
-    @cached_property
-    def _sketches(self) -> list[BucketOperator]:
-        return [self._sketched(view) for view in range(len(self.holdings.views))]
-
-    def _sketched(self, view: int) -> BucketOperator:
+    def block_table(self, view: int = 0) -> BlockTable:
         parts, histogram = self.filling.parts, self.holdings.views[view]
         start, values = self.holdings.starts[view], len(histogram.values)
         allowed = self.limits.table(parts.sizes)[:, start : start + values]
@@ -82,7 +73,8 @@ class SketchedBuckets(BucketPlan):
         sizes = zip(parts.sizes.tolist(), parts.buckets.tolist(), strict=True)
         for (size, buckets), counts, most in zip(sizes, self.spread[view], allowed, strict=True):
             together += _meetings(counts, SizedBuckets(size, buckets), most)
-        return BucketOperator(histogram.counts.astype(np.float64), together)
+        counts = histogram.counts.astype(np.float64)
+        return BlockTable.whole(counts, together, counts)
 
 
 def sketched(profile: Profile, guarantee: Guarantee, mechanism: Mechanism) -> Plan | None:
@@ -94,8 +86,8 @@ def sketched(profile: Profile, guarantee: Guarantee, mechanism: Mechanism) -> Pl
     >>> from sfumato.profile import Histogram
     >>> counts = Histogram("s", tuple("abcd"), np.full(4, 30))
     >>> plan = sketched(Profile(120, {"s": counts}), LDiversity(3), OptimalBuckets())
-    >>> plan.operator().matrix()[0].round(3).tolist()
-    [0.333, 0.222, 0.222, 0.222]
+    >>> plan.block_table().together.toarray()[0, :4].round(3).tolist()
+    [10.0, 6.667, 6.667, 6.667]
     """
     if isinstance(guarantee, CeilingGuarantee) and mechanism in (
         OptimalBuckets(),
@@ -110,34 +102,22 @@ def sketched(profile: Profile, guarantee: Guarantee, mechanism: Mechanism) -> Pl
 def _sketched_buckets(
     profile: Profile, guarantee: CeilingGuarantee, mechanism: Mechanism
 ) -> Plan | None:
-    holdings = holdings_of(mechanism.name, profile, guarantee)
+    most = None if mechanism == OptimalBuckets() else 1
+    holdings = holdings_of(mechanism.name, profile, guarantee, most)
     limits = limits_of(holdings, guarantee)
-    for setting in _settings(holdings, limits, mechanism):
-        spread = [
-            spread_evenly(setting, view.counts, Limits(limits.ceilings[start:end]))
-            for view, start, end in zip(
-                holdings.views, holdings.starts[:-1], holdings.starts[1:], strict=True
-            )
-        ]
-        whole = [counts for counts in spread if counts is not None]
-        if len(whole) == len(spread):
-            sizes, buckets = np.array(setting).T
-            parts = BucketParts(np.zeros(len(sizes), np.int64), sizes, buckets, whole[0])
-            return SketchedBuckets(holdings, limits, Unfilled(parts), _no_slots(), spread=whole)
-    return None
-
-
-def _settings(holdings: Holdings, limits: Limits, mechanism: Mechanism) -> Iterator[Setting]:
-    """The settings that planning would try, the best foreseen first."""
-    if len(holdings.views) > 1:
-        yield from foreseen_settings(holdings, limits, None)
-        return
-    counts = holdings.counts
+    views, best = views_of(holdings, limits), None
     if mechanism == OptimalBuckets():
-        yield from settings_for_answers(counts, limits, holdings.people, most=1)
-    usual = max(USUAL_LARGEST, limits.needed_size(counts))
-    if (setting := best_two_size(counts, limits, usual)) is not None:
-        yield setting
+        best = best_foreseen(views, holdings.people)
+    else:
+        usual = max(USUAL_LARGEST, limits.needed_size(holdings.counts))
+        setting = best_two_size(holdings.counts, limits, usual)
+        shares = None if setting is None else spread_evenly(setting, holdings.counts, limits)
+        best = None if setting is None or shares is None else (setting, [shares])
+    if best is None:
+        return None
+    (sizes, buckets), spread = np.array(best[0]).T, best[1]
+    parts = BucketParts(np.zeros(len(sizes), np.int64), sizes, buckets, spread[0])
+    return SketchedBuckets(holdings, limits, Unfilled(parts), _no_slots(), spread=spread)
 
 
 def _sketched_decoys(profile: Profile, guarantee: SmallSum) -> Plan:
@@ -163,7 +143,7 @@ def _meetings(counts: IntArray, part: SizedBuckets, allowed: IntArray) -> FloatA
     the diagonal and −w_x·w_y/Σw beside it, with w such that the diagonal is v.
     """
     mean = counts / part.buckets
-    variance = spread_between(counts, part.buckets, allowed)
+    variance = varies_between(mean, allowed)
     odds = variance.copy()
     for _ in range(_ROUNDS):
         whole = max(float(odds.sum()), 1e-300)

@@ -8,10 +8,8 @@ they go on to change places where nothing is broken and marks become no less gat
 mix, and marks that may stand in a bucket often stand there often or not at all, which answers need.
 Everything follows from counts and from draws; limits are whole numbers.
 
-*Sizes.* Small buckets tell most; a mark with the ceiling f' stands in no bucket of fewer than 1/f'
-people. So settings of two sizes are tried: small buckets, and as many large ones as the rare marks
-need. The best foreseen that can be filled is taken; one bucket of everybody keeps every ceiling
-that can be kept at all.
+The best foreseen setting (`sizes`) that can be filled is taken; one bucket of everybody keeps every
+ceiling that can be kept at all.
 
 Marks are counted in some buckets at a time (`_AT_ONCE`), which are drawn anew in every round:
 memory does not grow with buckets times marks. Cost: O(people · marks of a person), as long as
@@ -25,9 +23,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from sfumato.draws import BoolArray, Draws, IntArray, Positions
-from sfumato.mechanisms.buckets.accuracy import error_of, variances_of
 from sfumato.mechanisms.buckets.filling import Listed
-from sfumato.mechanisms.buckets.settings import Limits, Setting, setting_of
+from sfumato.mechanisms.buckets.settings import Limits, Setting
+from sfumato.mechanisms.buckets.sizes import foreseen_settings, views_of
 from sfumato.mechanisms.mixed import BucketParts
 from sfumato.profile import Holdings
 
@@ -35,120 +33,22 @@ _PATIENCE = 400  # rounds in which half of what is broken must be repaired
 _MIXING = 8  # times that everybody is asked to change places, on average
 _MOST_MIXING = 20_000  # rounds
 _AT_ONCE = 1 << 23  # buckets times marks that are counted together
-_SIZES = 12  # small sizes that are looked at
 _TRIED = 4  # settings that are filled before everybody goes into larger buckets
-_SPARE = 9  # tenths of the large buckets that rare marks may fill
 
 
 def fill(holdings: Holdings, limits: Limits, max_size: int | None, draws: Draws) -> Listed | None:
     """People in the best foreseen buckets that can be filled; None where none can."""
-    people = holdings.by_mark(holdings.counts)
-    if bool((people > limits.table([holdings.people])[0]).any()):
+    if bool((holdings.by_mark(holdings.counts) > limits.table([holdings.people])[0]).any()):
         return None
-    candidates = foreseen_settings(holdings, limits, max_size)
-    tried = [
-        *candidates[:_TRIED],
-        *sorted(candidates[_TRIED:], key=lambda setting: setting[0].size),
-    ]
-    for number, setting in enumerate(dict.fromkeys(tried)):
+    settings = foreseen_settings(views_of(holdings, limits), max_size or holdings.people)
+    tried = [*settings[:_TRIED], *sorted(settings[_TRIED:], key=lambda each: each[0].size)]
+    for number, setting in enumerate(tried):
         allowed = limits.table([part.size for part in setting])
         exchange = Exchange(holdings, setting, allowed, draws.child(f"setting {number}"))
         if exchange.repair():
             exchange.mix()
             return exchange.listed()
     return None
-
-
-def foreseen_settings(holdings: Holdings, limits: Limits, max_size: int | None) -> list[Setting]:
-    """Settings in which every mark has room, the best foreseen first."""
-    people = holdings.by_mark(holdings.counts)
-    settings = _settings(holdings, people, limits, max_size)
-    return sorted(settings, key=lambda setting: _foreseen(setting, people, limits))
-
-
-def _settings(
-    holdings: Holdings, marks: IntArray, limits: Limits, max_size: int | None
-) -> Iterator[Setting]:
-    """Settings in which every mark has room, by counting alone."""
-    people, present = holdings.people, marks > 0
-    needed = np.where(limits.first_sizes > 0, limits.first_sizes, people)
-    needed = np.minimum(needed, people)
-    largest = int(needed[present].max(initial=1))
-    most = people if max_size is None else min(max_size, people)
-    least = max(1, int(needed[present].min(initial=1)))
-    small = np.unique(np.geomspace(least, max(largest, 2 * least), _SIZES).astype(np.int64))
-    step = np.unique(needed[present])
-    small = np.unique([*small, *step[:: max(1, len(step) // _SIZES)], largest])
-    for size in small[small <= most].tolist():
-        rare = present & (needed > size)
-        if not rare.any():
-            yield from _roomy(_of_one_size(people, size), holdings, marks, limits)
-        for large in {largest, 2 * largest} if rare.any() else ():
-            if large <= most:
-                setting = _of_two_sizes(people, marks, limits, size, large, rare)
-                yield from _roomy(setting, holdings, marks, limits)
-    size = 2 * largest
-    while size < 2 * people:
-        if min(size, people) <= most:
-            yield from _roomy(_of_one_size(people, min(size, people)), holdings, marks, limits)
-        size *= 2
-
-
-def _of_one_size(people: int, size: int) -> Setting:
-    """Buckets of this size, and of one more where they do not come out even."""
-    buckets = max(1, people // size)
-    size, more = divmod(people, buckets)
-    return setting_of((size, size + 1), (buckets - more, more))
-
-
-def _of_two_sizes(
-    people: int, marks: IntArray, limits: Limits, small: int, large: int, rare: BoolArray
-) -> Setting:
-    room = np.maximum(limits.table([large])[0], 1)
-    # some spare room: people with two rare marks would else fit nowhere
-    buckets = int((10 * marks[rare] // (_SPARE * room[rare])).max(initial=0)) + 1
-    left = people - buckets * large
-    if left < small:
-        return _of_one_size(people, large)
-    setting = _of_one_size(left, small)
-    sizes = [*(part.size for part in setting), large]
-    if len(set(sizes)) < len(sizes):
-        return _of_one_size(people, large)
-    return setting_of(sizes, [*(part.buckets for part in setting), buckets])
-
-
-def _roomy(
-    setting: Setting, holdings: Holdings, marks: IntArray, limits: Limits
-) -> Iterator[Setting]:
-    """The setting, where every mark fits into all buckets, and people fill those of every size."""
-    allowed = limits.table([part.size for part in setting])
-    buckets = np.array([part.buckets for part in setting])
-    room = allowed * buckets[:, None]
-    filled = np.array([part.records for part in setting])
-    fits = bool((room.sum(axis=0) >= marks).all())
-    for start, end in zip(holdings.starts[:-1], holdings.starts[1:], strict=True):
-        there = np.minimum(room, marks)[:, start:end].sum(axis=1)
-        fits = fits and bool((there >= filled).all())
-    # into smaller buckets go those of whose marks each may stand there
-    least = (allowed == 0).sum(axis=0)[holdings.mark].max(axis=1)
-    could = np.cumsum(np.bincount(least, holdings.counts, len(setting) + 1)[: len(setting)])
-    if fits and bool((could >= np.cumsum(filled)).all()):
-        yield setting
-
-
-def _foreseen(setting: Setting, marks: IntArray, limits: Limits) -> float:
-    """The error to expect where marks stand at their limits or not at all (see `accuracy`)."""
-    sizes = np.array([part.size for part in setting])
-    buckets = np.array([part.buckets for part in setting])
-    allowed = np.minimum(limits.table(sizes), sizes[:, None]).astype(np.float64)
-    room = (allowed * buckets[:, None]).sum(axis=0)
-    own_share = (allowed**2 / sizes[:, None] * buckets[:, None]).sum(axis=0) / np.maximum(room, 1)
-    people = int((sizes * buckets).sum())
-    left = max(0.0, 1 - int((marks > 0).sum()) / int(buckets.sum()))
-    identified = left * np.maximum(own_share - marks / people, 0.0)
-    # marks of several columns: shares add up to the number of columns, and variances are bounded
-    spread = variances_of(marks, identified, np.full(len(marks), people / max(int(marks.sum()), 1)))
-    return error_of(spread, marks)
 
 
 class Exchange:

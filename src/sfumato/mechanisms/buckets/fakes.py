@@ -60,32 +60,31 @@ class Fakes:
         """What fakes are drawn in proportion to: o_x/(b − o_x)."""
         return odds_weights(self.counts, self.buckets - self.counts)
 
-    def listable(self, size: int) -> BoolArray:
-        """Values that a bucket of `size` records may list, real or fake."""
-        least = Fraction(1, size + self.number)
-        allowed = [ceiling >= least for ceiling in self.ceilings]
-        return np.array(allowed, np.bool_) & (self.counts > 0)
+    def listable(self, sizes: IntArray) -> BoolArray:
+        """Values that a bucket of so many records may list, real or fake, by bucket."""
+        tops, bottoms = (
+            np.array([getattr(ceiling, end) for ceiling in self.ceilings], object)
+            for end in ("numerator", "denominator")
+        )
+        least = -(-bottoms // np.maximum(tops, 1))  # f' ≥ 1/size from this size on
+        allowed = (sizes[:, None] + self.number >= least) & (tops > 0)
+        return np.asarray(allowed & (self.counts > 0), np.bool_)
 
-    def add(self, first: int, held: IntArray, odds: IntArray | None = None) -> IntArray:
-        """The values of buckets `first …` with their fakes, in the order of codes.
+    def add(self, first: int, held: BoolArray, odds: IntArray | None = None) -> BoolArray:
+        """What buckets `first …` list: the values that they hold (buckets by values), and fakes.
 
-        `held` is buckets by places, all different in a row; `odds` are weights for each bucket and
-        value that replace `weights`, but where they leave nothing to list.
+        `odds` are weights by bucket and value that replace `weights`, but where they leave nothing
+        to list.
         """
-        rows, values = len(held), len(self.counts)
-        listable = self.listable(held.shape[1])
-        usual = np.broadcast_to(np.where(listable, self.weights, 0), (rows, values)).copy()
+        listed, rows = held.copy(), np.arange(len(held))
+        listable = self.listable(held.sum(axis=1))
+        usual = np.where(listable, self.weights, 0)
         weights = usual if odds is None else np.where(listable, odds, 0)
-        for law in (usual, weights):
-            np.put_along_axis(law, held.astype(np.int64), 0, axis=1)
-        listed = [held.astype(np.int64)]
         for number in range(self.number):
-            exhausted = weights.sum(axis=1) == 0
-            running = np.cumsum(np.where(exhausted[:, None], usual, weights), axis=1)
-            address = Positions(first, rows)
-            drawn = self.draws.below(f"fake {number}", address, running[:, -1])
-            chosen = (running <= drawn[:, None]).sum(axis=1)[:, None]
-            listed.append(chosen)
-            for law in (usual, weights):
-                np.put_along_axis(law, chosen, 0, axis=1)
-        return np.sort(np.concatenate(listed, axis=1), axis=1)
+            left = np.where(listed, 0, weights)
+            exhausted = left.sum(axis=1) == 0
+            left[exhausted] = np.where(listed, 0, usual)[exhausted]
+            running = np.cumsum(left, axis=1)
+            drawn = self.draws.below(f"fake {number}", Positions(first, len(held)), running[:, -1])
+            listed[rows, (running <= drawn[:, None]).sum(axis=1)] = True
+        return listed

@@ -1,5 +1,5 @@
-"""Who stands in which bucket: mixed (`mechanisms.mixed`), round robin as the papers have it, or
-listed place by place, as several marks of a person need it (`exchange`).
+"""Who stands in which bucket: mixed (`mechanisms.mixed`), or listed place by place: where a person
+has several marks (`exchange`), and round robin as the papers have it.
 
 A filling takes the slots of every (block, combination) to buckets, which are numbered part by part,
 and says what its buckets hold.
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 
@@ -24,7 +24,7 @@ _AT_ONCE = 1 << 20  # entries that are listed together
 
 
 class Filling(Protocol):
-    """`Mixed`, `RoundRobin` and `Listed`."""
+    """`Mixed` and `Listed`."""
 
     @property
     def parts(self) -> BucketParts: ...
@@ -42,62 +42,34 @@ class Filling(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class RoundRobin:
-    """Bucket = (records of earlier values + slot) mod b (F'-privacy paper, Section 4.1).
-
-    Sizes are ⌊N/b⌋ or ⌈N/b⌉, and a value stands ⌊o/b⌋ or ⌈o/b⌉ times in a bucket (errata F14).
-
-    >>> buckets = RoundRobin(np.array([2, 2, 3]), 3)
-    >>> [(first, kinds.times.tolist(), places(kinds).tolist()) for first, kinds in buckets.runs()]
-    [(0, [1], [[0, 1, 2]]), (1, [1, 1], [[0, 2], [1, 2]])]
-    """
-
-    counts: IntArray
-    buckets: int
-
-    @property
-    def edges(self) -> IntArray:
-        return np.concatenate([[0], np.cumsum(self.counts)])
-
-    @cached_property
-    def parts(self) -> BucketParts:
-        """The first buckets have a record more than the others."""
-        size, more = divmod(int(self.counts.sum()), self.buckets)
-        upto = self.edges // self.buckets * more + np.minimum(self.edges % self.buckets, more)
-        first = np.diff(upto)
-        counts = np.stack([first, self.counts - first])
-        buckets = np.array([more, self.buckets - more])
-        some = np.flatnonzero(buckets)
-        return BucketParts(0 * some, np.array([size + 1, size])[some], buckets[some], counts[some])
-
-    def slot_buckets(self) -> SmallArray:
-        return (np.arange(int(self.counts.sum())) % self.buckets).astype(np.int32)
-
-    def listed(self) -> Iterator[Entries]:
-        return (expanded(first, kinds) for first, kinds in self.runs())
-
-    def runs(self) -> Runs:
-        rows, more = divmod(int(self.counts.sum()), self.buckets)
-        begins = np.unique(np.append(self.edges[:-1] % self.buckets, [0, more]))
-        begins = begins[begins < self.buckets]
-        lengths = np.diff(np.append(begins, self.buckets))
-        for size, chosen in ((rows + 1, begins < more), (rows, begins >= more)):
-            if chosen.any():
-                spots = np.arange(size)[None, :] * self.buckets + begins[chosen][:, None]
-                value = np.searchsorted(self.edges[1:], spots, side="right")
-                yield int(begins[chosen][0]), kinds_of_rows(lengths[chosen], value)
-
-    def check(self) -> None:
-        assert self.buckets >= 1, self
-        assert bool((self.counts >= 0).all()), self
-
-
-@dataclass(frozen=True, eq=False)
 class Listed:
     """The combination at every place, bucket after bucket."""
 
     parts: BucketParts
     places: IntArray
+
+    @classmethod
+    def round_robin(cls, counts: IntArray, buckets: int) -> Self:
+        """Bucket = (records of earlier values + slot) mod b (F'-privacy paper, Section 4.1).
+
+        Sizes are ⌊N/b⌋ or ⌈N/b⌉, and a value stands ⌊o/b⌋ or ⌈o/b⌉ times in a bucket (errata F14).
+
+        >>> Listed.round_robin(np.array([2, 2, 3]), 3).places.tolist()
+        [0, 1, 2, 0, 2, 1, 2]
+        """
+        rows = int(counts.sum())
+        size, more = divmod(rows, buckets)
+        bucket = np.arange(rows) % buckets
+        values = np.repeat(np.arange(len(counts)), counts)
+        part = (bucket >= more).astype(np.int64) if more else 0 * bucket
+        shares = np.zeros((2 if more else 1, len(counts)), np.int64)
+        np.add.at(shares, (part, values), 1)
+        sizes = np.array([size + 1, size] if more else [size])
+        many = np.array([more, buckets - more] if more else [buckets])
+        return cls(
+            BucketParts(0 * sizes, sizes, many, shares),
+            values[np.argsort(bucket, kind="stable")],
+        )
 
     @cached_property
     def bucket(self) -> IntArray:
@@ -132,38 +104,6 @@ class Listed:
         placed = np.zeros_like(counts)
         np.add.at(placed, (block[self.bucket], self.places), 1)
         assert np.array_equal(placed, counts), "a combination stands elsewhere than it was counted"
-
-
-def kinds_of_rows(times: IntArray, rows: IntArray) -> BucketKinds:
-    """Buckets given by their values, place by place: one row per kind.
-
-    >>> kinds = kinds_of_rows(np.array([2]), np.array([[1, 0, 1]]))
-    >>> kinds.values.tolist(), kinds.counts.tolist()
-    ([0, 1], [1, 2])
-    """
-    ordered = np.sort(rows, axis=1)
-    new = np.diff(ordered, axis=1, prepend=-1) != 0
-    run, at = np.nonzero(new)
-    counts = np.diff(np.append(np.flatnonzero(new), new.size))
-    return BucketKinds(times, run, ordered[run, at].astype(np.int64), counts)
-
-
-def places(kinds: BucketKinds) -> IntArray:
-    """The values of buckets of one size, place by place, one row per kind."""
-    return np.repeat(kinds.values, kinds.counts).reshape(len(kinds.times), -1)
-
-
-def expanded(first: int, kinds: BucketKinds) -> Entries:
-    """A run of buckets as entries: looked at once per kind, then repeated."""
-    ordered = np.lexsort((kinds.values, kinds.kinds))
-    entries = np.bincount(kinds.kinds, minlength=len(kinds.times))  # different values of each kind
-    starts = np.cumsum(entries) - entries
-    kind = np.repeat(np.arange(len(entries)), kinds.times)  # of each bucket
-    many = entries[kind]
-    offset = np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many)
-    entry = ordered[np.repeat(starts[kind], many) + offset]
-    bucket = np.repeat(np.arange(first, first + len(kind)), many)
-    return bucket, kinds.values[entry], kinds.counts[entry]
 
 
 def in_pieces(runs: Iterable[BucketKinds]) -> Iterator[BucketKinds]:

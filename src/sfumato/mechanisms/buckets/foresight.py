@@ -1,84 +1,93 @@
 """How much better counts are in blocks than in buckets over the whole table, before any is filled.
 
 `publish` compares mechanisms by predicted errors. Those of buckets over the whole table follow from
-their sizes (`accuracy`). What blocks change is told by conditions on one quasi column, every bin of
-every column: of a condition that n_x of a block's D_x people satisfy, the share a,
-
-    Σ_k τ·(n − a·D) is shown of the deviation,  G = Σ_k f·τ·D tells of it,  f = a(1 − a),
-    H = Σ_k f·D·(1 − D/N − τ) stays hidden,     and slots add the noise Σ_k f·D·τ·(1 − τ/(1 − D/N)).
-
-A cut makes f and the deviation smaller, and τ smaller too where a value comes near its ceiling. It
-is the law of `operators.block_law`, taken for each value by itself.
+their sizes (`operators.block_law`). What blocks change is told by conditions on one quasi column,
+every bin of every column: a cut makes less of a block's variance come through, and less of its
+people deviate; it tells less of them where a value comes near its ceiling.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sfumato.draws import IntArray
-from sfumato.operators.absolute import expected_absolute
+from sfumato.mechanisms.buckets.sizes import views_of
+from sfumato.mechanisms.buckets.spread import best_foreseen
 from sfumato.operators.base import FloatArray
-from sfumato.operators.deviations import likeliest
+from sfumato.operators.block_law import SizedLaw, identified_by_parts
 from sfumato.profile import BinnedCounts
 
+if TYPE_CHECKING:
+    from sfumato.mechanisms.buckets.plan import BucketPlan
+
 _SMALLEST = 5.0  # people: smaller counts are noise whatever is done
-_SIZES = np.log(4)  # counts up to four times as large are of one size
+_FACTOR = np.log(4)  # counts up to four times as large are of one size
 _NUMBERS = 1 << 24  # counts by (block, condition, value) that are held
 
 
 @dataclass(frozen=True, eq=False)
-class UsualConditions:
-    """Bins of quasi columns, one condition each: people by (block, condition, value)."""
+class CountedBlocks:
+    """The cells that a tree was grown on, and the block of each."""
 
-    inside: FloatArray
+    binned: BinnedCounts
+    block: IntArray
 
-    @classmethod
-    def of(
-        cls, binned: BinnedCounts, block: IntArray, value: IntArray, values: int
-    ) -> UsualConditions:
-        """For the block and the value of every cell; of many numbers, every so manieth bin."""
-        blocks, conditions = int(block.max(initial=0)) + 1, []
-        every = sum(bins.number for bins in binned.columns)
-        step = max(1, -(-every * blocks * values // _NUMBERS))
-        for bins, codes in zip(binned.columns, binned.codes, strict=True):
-            at = (block * bins.number + codes) * values + value
-            size = blocks * bins.number * values
-            table = np.bincount(at, binned.counts, minlength=size)
-            conditions.append(table.reshape(blocks, bins.number, values)[:, ::step])
-        return cls(
-            np.concatenate(conditions, axis=1) if conditions else np.zeros((blocks, 0, values))
-        )
+    def __getstate__(self) -> dict[str, object]:
+        """Workers compare nothing."""
+        return {}
 
-    def errors(self, held: FloatArray, told: FloatArray) -> FloatArray:
-        """By (condition, value), in blocks with so many people by value, told by τ."""
-        inside = self.inside if len(held) > 1 else self.inside.sum(axis=0)[None, :, :]
-        people = np.maximum(held.sum(axis=1), 1.0)
-        share = inside.sum(axis=2) / people[:, None]
-        away = inside - share[:, :, None] * held[:, None, :]
-        rest = 1 - held / people[:, None]
-        kept = 1 - np.divide(told, rest, out=np.ones_like(told), where=rest > 0)
-        free = share * (1 - share)
-        pulled = np.einsum("kv,kcv->cv", told, away)
-        identified = free.T @ (told * held)
-        hidden = free.T @ (held * np.maximum(rest - told, 0.0))
-        noise = free.T @ (held * told * np.maximum(kept, 0.0))
-        spread = likeliest(identified, np.sqrt(pulled**2 + noise))[:, None]
-        gain = 1 + hidden * spread / (1 + spread * identified)
-        return expected_absolute(gain * pulled - away.sum(axis=0), gain**2 * noise)
+    def error(self, plan: BucketPlan) -> float:
+        """That of the best foreseen buckets over the whole table, times what blocks save; of
+        several columns the one which is told worst."""
+        views = views_of(plan.holdings, plan.limits)
+        best = best_foreseen(views, plan.holdings.people)
+        assert best is not None, "everybody in one bucket keeps what can be kept"
+        (sizes, buckets), errors = np.array(best[0]).T, []
+        for view, column in enumerate(plan.holdings.columns):
+            counts, limits = views[view]
+            shares = best[1][view], limits.table(sizes), counts
+            identified = identified_by_parts(sizes, buckets, *shares).sum(axis=0)
+            whole = SizedLaw.of(counts[None], identified[None], np.ones(1))
+            inside = self._inside(plan.holdings.of[self.binned.values, view], len(column.values))
+            errors.append(whole.error() * _saved(inside, plan.foretold(view), whole))
+        return max(errors)
 
-    def saved(
-        self, blocks: tuple[FloatArray, FloatArray], whole: tuple[FloatArray, FloatArray]
-    ) -> float:
-        """The errors in blocks over those without, counts of every size weighing alike."""
-        now, before = self.errors(*blocks).reshape(-1), self.errors(*whole).reshape(-1)
-        counts = self.inside.sum(axis=0).reshape(-1)
-        asked = (counts >= _SMALLEST) & (before > 0)
-        if not asked.any():
-            return 1.0
-        now, before, counts = now[asked], before[asked], counts[asked]
-        size = (np.log(counts / _SMALLEST) / _SIZES).astype(np.int64)
-        relative = 1 / np.sqrt(counts)
-        totals = np.bincount(size, relative * before)
-        return float((np.bincount(size, relative * now)[totals > 0] / totals[totals > 0]).mean())
+    @cached_property
+    def through(self) -> FloatArray:
+        """By block: how much of a count's variance usual conditions let through, over what they let
+        through of all people together."""
+        inside = self._inside(0 * self.block, 1)[:, :, 0]
+        people = np.bincount(self.block, self.binned.counts)
+        share, whole = inside / np.maximum(people, 1)[:, None], inside.sum(axis=0) / people.sum()
+        some = (whole > 0) & (whole < 1)
+        through = (share * (1 - share))[:, some] / (whole * (1 - whole))[some]
+        return np.asarray(through.mean(axis=1)) if some.any() else np.ones(len(people))
+
+    def _inside(self, value: IntArray, values: int) -> FloatArray:
+        """Of usual conditions, bins of quasi columns, people by (block, condition, value); of many
+        numbers, every so manieth bin."""
+        blocks, columns = int(self.block.max(initial=0)) + 1, self.binned.columns
+        many = sum(bins.number for bins in columns) * blocks * values
+        step, conditions = max(1, -(-many // _NUMBERS)), [np.zeros((blocks, 0, values))]
+        for bins, codes in zip(columns, self.binned.codes, strict=True):
+            at = (self.block * bins.number + codes) * values + value
+            table = np.bincount(at, self.binned.counts, blocks * bins.number * values)
+            whole = table.astype(np.float64).reshape(blocks, bins.number, values)
+            conditions.append(whole[:, ::step])
+        return np.concatenate(conditions, axis=1)
+
+
+def _saved(inside: FloatArray, law: SizedLaw, whole: SizedLaw) -> float:
+    """The errors in blocks over those without, counts of every size weighing alike."""
+    counts = inside.sum(axis=0)
+    now, before = law.errors(inside), whole.errors(counts[None])
+    asked = (counts >= _SMALLEST) & (before > 0)
+    size = (np.log(counts[asked] / _SMALLEST) / _FACTOR).astype(np.int64)
+    weigh = 1 / np.sqrt(counts[asked])
+    left, whole_error = (np.bincount(size, e[asked] * weigh) for e in (now, before))
+    some = whole_error > 0
+    return float((left[some] / whole_error[some]).mean()) if some.any() else 1.0

@@ -13,7 +13,6 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, partial
 from typing import ClassVar, Self, TypeVar
 
 import numpy as np
@@ -23,21 +22,17 @@ from sfumato.draws import Draws, IntArray
 from sfumato.errors import UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.ceilings import CeilingGuarantee
-from sfumato.mechanisms.buckets.accuracy import error_of
 from sfumato.mechanisms.buckets.exchange import fill
 from sfumato.mechanisms.buckets.feasible import holdings_of, limits_of
 from sfumato.mechanisms.buckets.filling import Filling, Listed
-from sfumato.mechanisms.buckets.foresight import UsualConditions
+from sfumato.mechanisms.buckets.foresight import CountedBlocks
 from sfumato.mechanisms.buckets.plan import BucketPlan
-from sfumato.mechanisms.buckets.rungs import foreseen_settings
-from sfumato.mechanisms.buckets.settings import Limits
-from sfumato.mechanisms.buckets.spread import spread_evenly
+from sfumato.mechanisms.buckets.settings import Choice, Limits
+from sfumato.mechanisms.buckets.spread import best_foreseen
 from sfumato.mechanisms.buckets.tree import Node, Room, grow
-from sfumato.mechanisms.buckets.two_size import best_two_size
-from sfumato.mechanisms.buckets.ways import Choice, OptimalBuckets, mixed
+from sfumato.mechanisms.buckets.ways import OptimalBuckets, mixed
 from sfumato.mechanisms.mixed import BucketParts
 from sfumato.mechanisms.protocol import Mechanism
-from sfumato.operators.base import FloatArray
 from sfumato.profile import BinnedCounts, Holdings, Profile
 from sfumato.textform import Parameter
 
@@ -46,7 +41,6 @@ MOST_BLOCKS = 1000
 PIECES = (128, 32)  # that a block is mixed in, and each of its parts at least
 _DEVIATION = 0.025  # P = o + this·o²: a tenth of the people, whose counts are half off (τ² = 1/4)
 _SIZES = 8  # of buckets, that are tried in a block
-_TRIED = 4  # settings of a block, until one can be filled
 Filled = TypeVar("Filled")
 
 
@@ -100,9 +94,11 @@ class LocalBuckets(Mechanism):
             return OptimalBuckets(self.max_size).plan(profile, guarantee, draws)
         counts = filling.parts.by_block
         slots = draws.permutation("slots", counts.reshape(-1))
-        whole = partial(OptimalBuckets(self.max_size).plan, profile, guarantee, draws)
-        compared = _Compared(node, binned, whole)
-        return BucketPlan(holdings, limits, filling, slots, node.tree(), compared)
+        block = np.zeros(len(binned.counts), np.int64)
+        for number, leaf in enumerate(node.blocks()):
+            block[leaf.cells] = number
+        counted = CountedBlocks(binned, block)
+        return BucketPlan(holdings, limits, filling, slots, node.tree(), counted)
 
     def _named(self, binned: BinnedCounts) -> tuple[str, ...]:
         """The columns to cut."""
@@ -125,20 +121,15 @@ class LocalBuckets(Mechanism):
     def _choice(self, counts: IntArray, limits: Limits) -> Choice | None:
         """The best foreseen setting of a block that can be filled; None where none can."""
         codes = np.flatnonzero(counts)
-        own_limits, people = limits.of(codes), counts[codes]
-        largest = min(self.max_size or int(people.sum()), int(people.sum()))
-        found = foreseen_settings(people, own_limits, largest, _DEVIATION, _SIZES)
-        settings = sorted(found, key=lambda each: (found[each].error, len(each)))[:_TRIED]
-        for setting in (
-            *settings,
-            best_two_size(people, own_limits, largest) if not settings else None,
-        ):
-            shares = None if setting is None else spread_evenly(setting, people, own_limits)
-            if setting is not None and shares is not None:
-                every = np.zeros((len(setting), len(counts)), np.int64)
-                every[:, codes] = shares
-                return Choice(setting, every)
-        return None
+        largest = self.max_size or int(counts.sum())
+        view = counts[codes], limits.of(codes)
+        best = best_foreseen([view], largest, _SIZES, _DEVIATION)
+        if best is None:
+            return None
+        setting, (of_block,) = best
+        shares = np.zeros((len(setting), len(counts)), np.int64)
+        shares[:, codes] = of_block
+        return Choice(setting, shares)
 
     def _listed(
         self, root: Node, holdings: Holdings, limits: Limits, draws: Draws
@@ -184,49 +175,3 @@ def _blocks(node: Node, filled: Callable[[Node], Filled | None]) -> tuple[Node, 
         node = node.uncut()
     blocks = filled(node)
     return node, [] if blocks is None else [blocks]
-
-
-@dataclass(frozen=True, eq=False)
-class _Compared:
-    """A tree of one table, and buckets over all of it, planned when somebody asks."""
-
-    root: Node
-    binned: BinnedCounts
-    whole: Callable[[], BucketPlan]
-
-    def __getstate__(self) -> dict[str, object]:
-        """Workers compare nothing."""
-        return {}
-
-    @cached_property
-    def _block(self) -> IntArray:
-        """Of every cell."""
-        blocks = np.zeros(len(self.binned.counts), np.int64)
-        for number, node in enumerate(self.root.blocks()):
-            blocks[node.cells] = number
-        return blocks
-
-    def error(self, plan: BucketPlan) -> float:
-        """That of the whole table's buckets, times what blocks save; of several columns the one
-        which is told worst."""
-        whole, worst = self.whole(), 0.0
-        for index, column in enumerate(plan.holdings.columns):
-            value = plan.holdings.of[self.binned.values, index]
-            usual = UsualConditions.of(self.binned, self._block, value, len(column.values))
-            saved = usual.saved(plan.told_apart(index), whole.told_apart(index))
-            error = error_of(whole.nearly_told(index).variances, column.counts)
-            worst = max(worst, error * saved)
-        return worst
-
-    @property
-    def let_through(self) -> FloatArray:
-        """By block: how much of its variance usual conditions let through, over what they let
-        through of all people together."""
-        blocks = sum(1 for _ in self.root.blocks())
-        inside = UsualConditions.of(self.binned, self._block, 0 * self._block, 1).inside[:, :, 0]
-        people = np.bincount(self._block, self.binned.counts, blocks)
-        share = inside / np.maximum(people, 1)[:, None]
-        whole = inside.sum(axis=0) / max(int(people.sum()), 1)
-        some = (whole > 0) & (whole < 1)
-        through = (share * (1 - share))[:, some] / (whole * (1 - whole))[some]
-        return np.asarray(through.mean(axis=1)) if some.any() else np.ones(blocks)

@@ -6,8 +6,8 @@ import numpy as np
 
 from sfumato.draws import IntArray
 from sfumato.mechanisms.buckets.settings import (
+    Choice,
     Limits,
-    Setting,
     loss,
     partition_pair,
     setting_of,
@@ -15,9 +15,7 @@ from sfumato.mechanisms.buckets.settings import (
 from sfumato.mechanisms.buckets.two_size import best_two_size
 
 
-def recursive_multi_size(
-    counts: IntArray, limits: Limits, max_size: int
-) -> tuple[Setting, IntArray] | None:
+def recursive_multi_size(counts: IntArray, limits: Limits, max_size: int) -> Choice | None:
     """A valid setting with any number of sizes, and who goes where; None if even two sizes fail.
 
     Errata F11: the search starts from one bucket with everything, a part is cut only where that
@@ -27,18 +25,12 @@ def recursive_multi_size(
     leaves = _cut(counts, None, limits, max_size)
     if leaves is None:
         return None
-    setting = setting_of(
-        (size for size in {size for size, _, _ in leaves}),
-        (
-            sum(buckets for other, buckets, _ in leaves if other == size)
-            for size in {size for size, _, _ in leaves}
-        ),
-    )
-    shares = np.zeros((len(setting), len(counts)), np.int64)
-    row = {part.size: number for number, part in enumerate(setting)}
-    for size, _, part_counts in leaves:
-        shares[row[size]] += part_counts
-    return setting, shares
+    sizes, row = np.unique([size for size, _, _ in leaves], return_inverse=True)
+    buckets, shares = np.zeros(len(sizes), np.int64), np.zeros((len(sizes), len(counts)), np.int64)
+    for number, (_, many, part_counts) in zip(row, leaves, strict=True):
+        buckets[number] += many
+        shares[number] += part_counts
+    return Choice(setting_of(sizes, buckets), shares)
 
 
 def _cut(

@@ -10,21 +10,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from sfumato.blocks import BlockTree
 from sfumato.draws import BoolArray, Draws, IntArray, Permutation
-from sfumato.mechanisms.buckets.accuracy import (
-    CountVariances,
-    error_of,
-    told_apart,
-    told_nearly,
-)
 from sfumato.mechanisms.buckets.association import BucketContents, Records, barred_values
 from sfumato.mechanisms.buckets.fakes import Fakes, odds_weights
 from sfumato.mechanisms.buckets.filling import Entries, Filling, in_pieces
+from sfumato.mechanisms.buckets.foresight import CountedBlocks
 from sfumato.mechanisms.buckets.settings import (
     Limits,
     Setting,
@@ -33,7 +28,7 @@ from sfumato.mechanisms.buckets.settings import (
 )
 from sfumato.mechanisms.mixed import SmallArray
 from sfumato.mechanisms.protocol import Batch, Published, RecordPlan
-from sfumato.operators.base import FloatArray
+from sfumato.operators.block_law import SizedLaw, identified_by_parts
 from sfumato.operators.buckets import BucketKinds, BucketOperator
 from sfumato.operators.deviations import BlockTable
 from sfumato.profile import Holdings, Profile
@@ -42,18 +37,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _CELLS = 1 << 22  # buckets times values that fakes are drawn for at once
-MOST_EXACT = 500  # values: with more, eigenvalues take too long
-
-
-class Blocks(Protocol):
-    """What a plan in blocks is compared with."""
-
-    @property
-    def let_through(self) -> FloatArray:
-        """Of each block's noise, by usual conditions."""
-
-    def error(self, plan: BucketPlan) -> float:
-        """The error to predict, in the terms of buckets over the whole table."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,9 +54,8 @@ class BucketPlan(RecordPlan):
     filling: Filling
     slots: Permutation  # by (block, combination)
     cuts: BlockTree = field(default_factory=BlockTree)
-    blocks: Blocks | None = None  # what there is to compare them with
+    blocks: CountedBlocks | None = None  # what there is to compare them with
     fakes: Fakes | None = None
-    bound: Fraction | None = None  # a proven lower bound on the loss, where there is one
     association: Fraction | None = None  # fakes are ruled out as reals are, at this threshold
 
     kind: ClassVar[str] = "bucketed"
@@ -93,12 +75,6 @@ class BucketPlan(RecordPlan):
         first = parts.first[np.searchsorted(parts.blocks, np.arange(self.cuts.blocks))]
         return [int(number) for number in first]
 
-    def by_part(self, view: int) -> IntArray:
-        """People in the buckets of every part, by the value that they have in a view."""
-        counts = np.zeros((len(self.filling.parts.sizes), len(self.holdings.views[view].values)))
-        np.add.at(counts.T, self.holdings.of[:, view], self.filling.parts.counts.T)
-        return counts.astype(np.int64)
-
     @property
     def holds_for_columns(self) -> bool:
         return True
@@ -113,11 +89,6 @@ class BucketPlan(RecordPlan):
         parts = self.filling.parts
         sizes, inverse = np.unique(parts.sizes, return_inverse=True)
         return setting_of(sizes, np.bincount(inverse, parts.buckets).astype(np.int64))
-
-    def limits_of(self, view: int) -> Limits:
-        """Those of one view's values."""
-        start, end = self.holdings.starts[view : view + 2]
-        return self.limits.of(np.arange(start, end))
 
     # -- records -------------------------------------------------------------------------------
 
@@ -191,37 +162,32 @@ class BucketPlan(RecordPlan):
             yield from self.filling.listed()
             return
         odds = None if barred is None else self._odds(barred)
-        for first, combination in self._rows():
+        for first, held in self._contents():
             here = None
             if odds is not None and barred is not None:
-                here = np.where(barred[first : first + len(combination)], *odds)
-            rows = self.fakes.add(first, combination, here)
-            bucket = np.repeat(np.arange(first, first + len(rows)), rows.shape[1])
-            yield bucket, rows.reshape(-1), np.ones(rows.size, np.int64)
+                here = np.where(barred[first : first + len(held)], *odds)
+            bucket, value = np.nonzero(self.fakes.add(first, held, here))
+            yield bucket + first, value, np.ones(len(bucket), np.int64)
 
-    def _rows(self) -> Iterator[tuple[int, IntArray]]:
-        """The values of buckets of one size, place by place: (first bucket, buckets by places).
-        With fakes they are all different."""
-        most = max(1, _CELLS // max(len(self.holdings.counts), 1))
-        sizes = self.filling.parts.bucket_sizes()
-        for bucket, combination, _ in self.filling.listed():
-            first, end = int(bucket[0]), int(bucket[-1]) + 1
-            cuts = first + 1 + np.flatnonzero(np.diff(sizes[first:end]))
-            at = 0
-            for low, high in zip([first, *cuts], [*cuts, end], strict=True):
-                for begin in range(low, high, most):
-                    rows = min(begin + most, high) - begin
-                    upto = at + rows * int(sizes[low])
-                    yield begin, combination[at:upto].reshape(rows, -1)
-                    at = upto
+    def _contents(self) -> Iterator[tuple[int, BoolArray]]:
+        """Which values stand in which buckets, some at a time: the first, and buckets by values."""
+        values = len(self.holdings.counts)
+        many = max(1, _CELLS // max(values, 1))
+        for bucket, value, _ in self.filling.listed():
+            for first in range(int(bucket[0]), int(bucket[-1]) + 1, many):
+                run = slice(*np.searchsorted(bucket, [first, first + many]))
+                held = np.zeros((int(bucket[run][-1]) + 1 - first, values), np.bool_)
+                held[bucket[run] - first, value[run]] = True
+                yield first, held
 
     def _odds(self, barred: BoolArray) -> tuple[IntArray, IntArray]:
         """The odds that a bucket holds each value: where it is ruled out, and where it is not."""
-        odds = np.zeros_like(barred)
-        for bucket, value, _ in self.filling.listed():
-            odds[bucket, value] = True
-        ruled_out = odds_weights((odds & barred).sum(axis=0), (~odds & barred).sum(axis=0))
-        return ruled_out, odds_weights((odds & ~barred).sum(axis=0), (~odds & ~barred).sum(axis=0))
+        met = np.zeros((4, barred.shape[1]), np.int64)
+        for first, held in self._contents():
+            ruled_out = barred[first : first + len(held)]
+            kinds = held & ruled_out, ~held & ruled_out, held & ~ruled_out, ~(held | ruled_out)
+            met += [kind.sum(axis=0) for kind in kinds]
+        return odds_weights(met[0], met[1]), odds_weights(met[2], met[3])
 
     def _barred(self, records: Records) -> BoolArray | None:
         if self.association is None or self.fakes is None:
@@ -288,47 +254,37 @@ class BucketPlan(RecordPlan):
         counts = parts.by_block @ np.eye(values, dtype=np.int64)[self.holdings.of[:, view]]
         return BlockTable.met(first, counts, [csr_array(column) for column in together])
 
-    def told(self, view: int) -> CountVariances:
-        """What answers tell of the values of a view (see `accuracy`): exactly for one block and few
-        values, else as mixing comes close to it, without a look at the buckets."""
-        cache: dict[int, CountVariances] = self.__dict__.setdefault("_known_told", {})
-        if view not in cache:
-            values = len(self.holdings.views[view].values)
-            if self.tree is None and values <= MOST_EXACT:
-                cache[view] = CountVariances.exactly(self.operator(view))
-            else:
-                cache[view] = self.nearly_told(view)
-        return cache[view]
+    def by_part(self, view: int) -> IntArray:
+        """People in the buckets of every part, by the value that they have in a view."""
+        parts = self.filling.parts
+        counts = np.zeros((len(parts.sizes), len(self.holdings.views[view].values)), np.int64)
+        np.add.at(counts.T, self.holdings.of[:, view], parts.counts.T)
+        return counts
 
-    def nearly_told(self, view: int) -> CountVariances:
-        return told_nearly(self.filling.parts, *self._allowed(view))
-
-    def told_apart(self, view: int) -> tuple[FloatArray, FloatArray]:
-        """How many people have each value of a view, and how well it is told, by block."""
-        return told_apart(self.filling.parts, *self._allowed(view))
-
-    def _allowed(self, view: int) -> tuple[IntArray, IntArray]:
-        """Of the values of a view: records by part, and how many a bucket of it may hold."""
-        parts, values = self.filling.parts, len(self.holdings.views[view].values)
-        shares = np.zeros((values, len(parts.sizes)), np.int64)
-        np.add.at(shares, self.holdings.of[:, view], parts.counts.T)
-        return shares.T, self.limits_of(view).table(parts.sizes)
-
-    def variances(self, view: int = 0) -> FloatArray:
-        """Of the counts of all values, for as many records as the table has, drawn anew."""
-        return self.told(view).variances
-
-    @cached_property
-    def _error(self) -> float:
-        if self.blocks is not None:
-            return self.blocks.error(self)
-        columns = enumerate(self.holdings.columns)
-        return max(error_of(self.variances(index), column.counts) for index, column in columns)
+    def foretold(self, view: int = 0) -> SizedLaw:
+        """What answers will be off by for the values of a view, told from sizes."""
+        parts, holdings = self.filling.parts, self.holdings
+        shares, limits = self.by_part(view), self.limits.of(np.arange(*holdings.starts[view:][:2]))
+        people = np.zeros((self.cuts.blocks, shares.shape[1]), np.int64)
+        np.add.at(people, parts.blocks, shares)
+        # parts one by one, each beside the people of its block
+        by_part = identified_by_parts(
+            parts.sizes,
+            parts.buckets,
+            shares,
+            limits.table(parts.sizes),
+            people[parts.blocks],
+        )
+        identified = np.zeros(people.shape)
+        np.add.at(identified, parts.blocks, by_part)
+        return SizedLaw.of(people, identified, self.blocks.through if self.blocks else np.ones(1))
 
     def predicted_error(self) -> float:
-        """√(m·Σ Var(n̂_x))/N, for as many records as the table has, drawn anew (see `accuracy`); of
-        several columns that of the one which is told worst."""
-        return self._error
+        """√(m·Σ Var(n̂_x))/N, for as many records as the table has, drawn anew; of several columns
+        that of the one which is told worst."""
+        if self.blocks is not None:
+            return self.blocks.error(self)
+        return max(self.foretold(view).error() for view in range(len(self.holdings.columns)))
 
     def check(self) -> None:
         """Every bucket within all limits, exactly; every slot used once."""

@@ -157,6 +157,20 @@ class Limits:
         return np.asarray(sizes[room >= sizes])
 
 
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """A setting, who goes where (parts by values), and a proven lower bound on the loss, if any."""
+
+    setting: Setting
+    shares: IntArray
+    bound: Fraction = Fraction(0)
+
+    @property
+    def gap(self) -> float:
+        """At most this fraction of the loss could be saved."""
+        return float(1 - self.bound / max(loss(self.setting), 1))
+
+
 def part_rooms(setting: Setting, counts: IntArray, limits: Limits) -> IntArray:
     """a_{xj} = min(⌊f'_x S_j⌋ b_j, o_x), parts by values (Definition 6)."""
     buckets = np.array([part.buckets for part in setting], np.int64)

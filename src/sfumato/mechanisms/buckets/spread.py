@@ -1,67 +1,68 @@
-"""Who goes to which part, spread as evenly as the ceilings let.
+"""Who goes to which part: as many of every value as the ceilings let, in proportion.
 
 Most settings leave a choice. A value that fills all the room it has in a part stands in every
 bucket there, and values that always stand together cannot be told apart in answers (methods,
-section 1). So records are dealt with the largest entropy: every (value, part) is filled to
-σ(a_x + b_j) of its room, σ the logistic function, which stays away from empty and from full
-wherever it can. Rounding down and a maximum flow make it whole; of two parts, what one does not
-take is the other's, so there rounding is enough.
+section 1). So the larger buckets take the same share of every value, but what smaller ones cannot
+hold and no more than they have room for.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
-import numpy.typing as npt
 
 from sfumato.draws import IntArray
 from sfumato.mechanisms.buckets.settings import Limits, Setting, part_rooms
-from sfumato.mechanisms.buckets.transport import transport
+from sfumato.mechanisms.buckets.sizes import SIZES, View, foreseen_settings, in_proportion
+from sfumato.operators.base import FloatArray
 
-FloatArray = npt.NDArray[np.float64]
 
-_ROUNDS = 60
-_NEAR = 1e-4  # of a part's records: the flow sees to the rest
-_STEPS = 40
-_CLOSE = 1e-9  # of a total
-_REACH = 40.0  # σ(40) is 1 to the last bit
+def best_foreseen(
+    views: Sequence[View], largest: int, sizes: int = SIZES, deviation: float = 1.0
+) -> tuple[Setting, list[IntArray]] | None:
+    """The first of `foreseen_settings` that each column can fill, and who goes where in each."""
+    for setting in foreseen_settings(views, largest, sizes, deviation):
+        spread = [spread_evenly(setting, counts, limits) for counts, limits in views]
+        whole = [shares for shares in spread if shares is not None]
+        if len(whole) == len(views):
+            return setting, whole
+    return None
 
 
 def spread_evenly(setting: Setting, counts: IntArray, limits: Limits) -> IntArray | None:
-    """Records by part and value; None where no assignment fills the setting within its limits.
+    """Records by part and value; None where the setting cannot be filled within its limits.
 
-    O(rounds · parts · values), then a flow.
+    Of more than two parts one after the other is filled, from the largest: that may fail although
+    some assignment exists (Example 5), which `transport` finds.
+
+    >>> from fractions import Fraction as F
+    >>> from sfumato.mechanisms.buckets.settings import setting_of
+    >>> spread_evenly(setting_of([4, 6], [15, 10]), np.full(4, 30), Limits((F(1, 2),) * 4)).tolist()
+    [[15, 15, 15, 15], [15, 15, 15, 15]]
     """
-    rooms = part_rooms(setting, counts, limits)
-    if sum(part.records for part in setting) != int(counts.sum()) or bool(
-        (rooms.sum(axis=0) < counts).any()
-    ):
+    rooms, left = part_rooms(setting, counts, limits), counts
+    if sum(part.records for part in setting) != int(counts.sum()):
         return None
-    if len(setting) < 2:
-        return np.broadcast_to(counts, (len(setting), len(counts))).copy()
-    demands = np.array([part.records for part in setting], np.int64)
-    even = _even(rooms.astype(float), counts.astype(float), demands.astype(float))
-    if len(setting) == 2:
-        return _two_parts(even[1], counts, int(demands[1]), rooms)
-    by_value = counts / np.maximum(even.sum(axis=0), 1e-300)
-    by_part = demands / np.maximum(even.sum(axis=1), 1e-300)
-    scale = np.minimum(np.minimum(by_value[None, :], by_part[:, None]), 1.0)
-    start = np.minimum(np.floor(even * scale * (1 - 1e-9)).astype(np.int64), rooms)
-    flow = transport(counts, demands, rooms, start)
-    return None if flow.short else flow.amounts
+    shares = np.zeros((len(setting), len(counts)), np.int64)
+    for number in range(len(setting) - 1, -1, -1):
+        least = np.maximum(left - rooms[:number].sum(axis=0), 0)
+        most, amount = np.minimum(rooms[number], left), setting[number].records
+        if bool((least > most).any()) or not int(least.sum()) <= amount <= int(most.sum()):
+            return None
+        even = in_proportion(left, least[None], most[None], np.array([amount]))[0]
+        shares[number] = _whole(even, least, most, amount)
+        left = left - shares[number]
+    return shares
 
 
-def _two_parts(even: FloatArray, counts: IntArray, demand: int, rooms: IntArray) -> IntArray | None:
-    """Whole numbers near `even` for the second part, the rest for the first."""
-    least, most = np.maximum(counts - rooms[0], 0), rooms[1]
-    if not int(least.sum()) <= demand <= int(most.sum()):
-        return None
-    portions = np.clip(np.floor(even).astype(np.int64), least, most)
-    short = demand - int(portions.sum())
+def _whole(even: FloatArray, least: IntArray, most: IntArray, amount: int) -> IntArray:
+    """Whole numbers near these that sum to the amount."""
+    portions = np.clip(np.floor(even + 1e-9).astype(np.int64), least, most)
+    short = amount - int(portions.sum())
     if short >= 0:
-        portions += _portions(most - portions, even - portions, short)
-    else:
-        portions -= _portions(portions - least, portions - even, -short)
-    return np.stack([counts - portions, portions])
+        return portions + _portions(most - portions, even - portions, short)
+    return portions - _portions(portions - least, portions - even, -short)
 
 
 def _portions(free: IntArray, wanted: FloatArray, amount: int) -> IntArray:
@@ -78,40 +79,3 @@ def _portions(free: IntArray, wanted: FloatArray, amount: int) -> IntArray:
     portions = np.empty_like(free)
     portions[order] = once + np.clip(amount - int(once.sum()) - before, 0, left)
     return portions
-
-
-def _even(rooms: FloatArray, counts: FloatArray, demands: FloatArray) -> FloatArray:
-    """rooms · σ(a_x + b_j) with row sums `demands` and column sums `counts`, nearly."""
-    parts, values = rooms.shape
-    of_part, of_value = np.zeros(parts), np.zeros(values)
-    for _ in range(_ROUNDS):
-        of_value = _level(rooms, of_part[:, None], counts, of_value)
-        even = rooms * _filled(of_part[:, None] + of_value[None, :])
-        if bool((np.abs(even.sum(axis=1) - demands) <= _NEAR * demands).all()):
-            break
-        of_part = _level(rooms.T, of_value[:, None], demands, of_part)
-    return rooms * _filled(of_part[:, None] + of_value[None, :])
-
-
-def _level(
-    rooms: FloatArray, offsets: FloatArray, totals: FloatArray, level: FloatArray
-) -> FloatArray:
-    """For each column t with Σ rooms·σ(offset + t) = total: Newton's steps from `level`, halving
-    where they leave what is known (the sum grows with t)."""
-    low = np.full(rooms.shape[1], -2 * _REACH)
-    high = np.full(rooms.shape[1], 2 * _REACH)
-    for _ in range(_STEPS):
-        filled = _filled(offsets + level[None, :])
-        filled_rooms = rooms * filled
-        beyond = filled_rooms.sum(axis=0) - totals
-        low, high = np.where(beyond < 0, level, low), np.where(beyond < 0, high, level)
-        if bool((np.abs(beyond) <= _CLOSE * totals).all()):
-            break
-        slope = (filled_rooms * (1 - filled)).sum(axis=0)
-        step = level - beyond / np.maximum(slope, 1e-300)
-        level = np.where((step > low) & (step < high), step, (low + high) / 2)
-    return np.asarray(np.clip(level, -_REACH, _REACH))
-
-
-def _filled(level: FloatArray) -> FloatArray:
-    return np.asarray(1 / (1 + np.exp(-np.clip(level, -_REACH, _REACH))))

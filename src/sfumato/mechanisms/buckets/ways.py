@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -15,7 +15,6 @@ from sfumato.draws import Draws, IntArray
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.ceilings import CeilingGuarantee
-from sfumato.mechanisms.buckets.accuracy import CountVariances, error_of, told_nearly
 from sfumato.mechanisms.buckets.exchange import fill
 from sfumato.mechanisms.buckets.fakes import Fakes
 from sfumato.mechanisms.buckets.feasible import (
@@ -25,17 +24,18 @@ from sfumato.mechanisms.buckets.feasible import (
     limits_of,
     too_large,
 )
-from sfumato.mechanisms.buckets.filling import RoundRobin
+from sfumato.mechanisms.buckets.filling import Listed
 from sfumato.mechanisms.buckets.multi_size import recursive_multi_size
 from sfumato.mechanisms.buckets.optimal import optimal_setting
 from sfumato.mechanisms.buckets.plan import BucketPlan
-from sfumato.mechanisms.buckets.rungs import settings_for_answers
 from sfumato.mechanisms.buckets.settings import (
+    Choice,
     Limits,
     Setting,
     check_parts,
+    partition_pair,
 )
-from sfumato.mechanisms.buckets.spread import spread_evenly
+from sfumato.mechanisms.buckets.spread import best_foreseen, spread_evenly
 from sfumato.mechanisms.buckets.two_size import best_two_size
 from sfumato.mechanisms.mixed import BucketParts, Mixed
 from sfumato.mechanisms.protocol import Mechanism, Standing
@@ -44,19 +44,6 @@ from sfumato.textform import Parameter
 
 USUAL_LARGEST = 50  # M' of the paper, Table 4
 PIECES = (4096, 128)  # that a block is mixed in, and each of its parts at least
-_CLARITY = 1.25  # so much more error is worth telling all values apart
-
-# a setting, and a proven lower bound on the loss if there is one
-Found = tuple[Setting, Fraction | None]
-
-
-@dataclass(frozen=True, eq=False)
-class Choice:
-    """A setting, who goes where (parts by values), and a lower bound on the loss, if any."""
-
-    setting: Setting
-    shares: IntArray
-    bound: Fraction | None = None
 
 
 def mixed(
@@ -116,7 +103,6 @@ class BucketMechanism(Mechanism):
             mixed([choice], limits, draws, PIECES),
             draws.permutation("slots", histogram.counts),
             fakes=self._fakes(histogram, limits, choice.setting, draws),
-            bound=choice.bound,
             association=self.association,
         )
 
@@ -128,7 +114,7 @@ class BucketMechanism(Mechanism):
         buckets = sum(part.buckets for part in setting)
         fakes = Fakes(self.fakes, histogram.counts, buckets, draws.child("fakes"), limits.ceilings)
         for part in setting:
-            listable = int(fakes.listable(part.size).sum())
+            listable = int(fakes.listable(np.array([part.size])).sum())
             if listable < part.size + self.fakes:
                 present = [code for code, count in enumerate(histogram.counts) if count > 0]
                 rarest = min(present, key=lambda code: limits.ceilings[code])
@@ -141,23 +127,19 @@ class BucketMechanism(Mechanism):
         return fakes
 
     def _choice(self, histogram: Histogram, limits: Limits, guarantee: Guarantee) -> Choice:
-        """The setting to fill, within the maximum size; it grows where none was stated."""
-        setting = self._found(histogram, limits)
-        shares = None if setting is None else spread_evenly(setting[0], histogram.counts, limits)
-        if setting is None or shares is None:
-            raise self._infeasible(histogram, limits, guarantee)
-        return Choice(setting[0], shares, setting[1])
-
-    def _found(self, histogram: Histogram, limits: Limits) -> Found | None:
-        """This mechanism's own setting; sizes are doubled until there is one where none is said."""
+        """This mechanism's own setting, evenly filled within the maximum size; where none is said,
+        sizes are doubled until there is one."""
         largest = self._largest(histogram, limits)
-        setting = self._setting(histogram.counts, limits, largest) if largest > 0 else None
-        while setting is None and self.max_size is None and not self.fakes:
+        choice = self._setting(histogram.counts, limits, largest) if largest > 0 else None
+        while choice is None and self.max_size is None and not self.fakes:
             if largest >= min(LARGEST_TRIED, histogram.rows):
                 break
             largest = min(2 * largest, max(LARGEST_TRIED, largest), histogram.rows)
-            setting = self._setting(histogram.counts, limits, largest)
-        return setting
+            choice = self._setting(histogram.counts, limits, largest)
+        if choice is None:
+            raise self._infeasible(histogram, limits, guarantee)
+        shares = spread_evenly(choice.setting, histogram.counts, limits)
+        return choice if shares is None else replace(choice, shares=shares)
 
     def _largest(self, histogram: Histogram, limits: Limits) -> int:
         largest = self.max_size or max(USUAL_LARGEST, limits.needed_size(histogram.counts))
@@ -187,13 +169,13 @@ class BucketMechanism(Mechanism):
         return infeasible(guarantee, self.name, histogram, limits, largest, possible)
 
     @abstractmethod
-    def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Found | None:
+    def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Choice | None:
         """The best setting of this kind, None where there is none."""
 
 
 @dataclass(frozen=True)
 class OptimalBuckets(BucketMechanism):
-    """Any number of sizes, with the smallest predicted error of counts (see `rungs`, `accuracy`).
+    """Any number of sizes, with the smallest predicted error of counts (see `sizes`).
 
     `objective=loss` takes the least loss of the F'-privacy paper instead, to a proven gap (see
     `optimal`). Several sensitive columns share their buckets (see `exchange`).
@@ -235,47 +217,17 @@ class OptimalBuckets(BucketMechanism):
 
     def _choice(self, histogram: Histogram, limits: Limits, guarantee: Guarantee) -> Choice:
         """The setting that is foreseen to answer best, by counts alone: what anything is called and
-        how it happens to be mixed decide nothing. A quarter more error is worth telling all values
-        apart."""
-        if self.objective == "loss":
-            return super()._choice(histogram, limits, guarantee)
-        counts, usual = histogram.counts, self._largest(histogram, limits)
-        largest = usual if self.max_size or self.fakes else histogram.rows
-        settings = settings_for_answers(counts, limits, largest)
-        paper = TwoSizeBuckets(self.max_size, self.fakes)._found(histogram, limits)
-        settings += [] if paper is None else [paper[0]]
-        choices = _fillable(settings, counts, limits)
-        if not choices:
-            return super()._choice(histogram, limits, guarantee)
-        variances = [_told(choice, counts, limits) for choice in choices]
-        errors = [round(error_of(variance.variances, counts), 12) for variance in variances]
-        apart = [
-            index
-            for index, error in enumerate(errors)
-            if not len(variances[index].confused) and error <= _CLARITY * min(errors)
-        ]
-        best = min(apart or range(len(choices)), key=lambda n: (errors[n], choices[n].setting))
-        return choices[best]
+        how it happens to be mixed decide nothing. That of least loss where none can be filled."""
+        choice = None
+        if self.objective == "error":
+            usual = self._largest(histogram, limits)
+            largest = usual if self.max_size or self.fakes else histogram.rows
+            best = best_foreseen([(histogram.counts, limits)], largest)
+            choice = best and Choice(best[0], best[1][0])
+        return choice or super()._choice(histogram, limits, guarantee)
 
-    def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Found | None:
-        optimum = optimal_setting(counts, limits, max_size)
-        return None if optimum is None else (optimum.setting, optimum.bound)
-
-
-def _fillable(settings: list[Setting], counts: IntArray, limits: Limits) -> list[Choice]:
-    fillable = []
-    for setting in dict.fromkeys(settings):
-        shares = spread_evenly(setting, counts, limits)
-        if shares is not None:
-            fillable.append(Choice(setting, shares))
-    return fillable
-
-
-def _told(choice: Choice, counts: IntArray, limits: Limits) -> CountVariances:
-    """What a setting is foreseen to tell."""
-    sizes, buckets = np.array(choice.setting, np.int64).T
-    parts = BucketParts(np.zeros(len(sizes), np.int64), sizes, buckets, choice.shares)
-    return told_nearly(parts, choice.shares, limits.table(sizes))
+    def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Choice | None:
+        return optimal_setting(counts, limits, max_size)
 
 
 @dataclass(frozen=True)
@@ -286,9 +238,8 @@ class MultiSizeBuckets(BucketMechanism):
     sentence: ClassVar[str] = "Buckets of several sizes, chosen by the paper's rule of thumb."
     standing: ClassVar[Standing] = "on request"
 
-    def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Found | None:
-        settings = recursive_multi_size(counts, limits, max_size)
-        return None if settings is None else (settings[0], None)
+    def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Choice | None:
+        return recursive_multi_size(counts, limits, max_size)
 
 
 @dataclass(frozen=True)
@@ -299,9 +250,11 @@ class TwoSizeBuckets(BucketMechanism):
     sentence: ClassVar[str] = "Buckets of two sizes: the fastest to plan."
     standing: ClassVar[Standing] = "on request"
 
-    def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Found | None:
+    def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Choice | None:
         setting = best_two_size(counts, limits, max_size)
-        return None if setting is None else (setting, None)
+        if setting is None:
+            return None
+        return Choice(setting, partition_pair(setting, counts, limits))
 
 
 @dataclass(frozen=True)
@@ -334,4 +287,4 @@ class AnatomyBuckets(Mechanism):
                 nearest=str(OptimalBuckets()),
             )
         slots = draws.permutation("slots", histogram.counts)
-        return BucketPlan(holdings, limits, RoundRobin(histogram.counts, buckets), slots)
+        return BucketPlan(holdings, limits, Listed.round_robin(histogram.counts, buckets), slots)

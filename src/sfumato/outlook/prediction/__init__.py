@@ -33,7 +33,6 @@ from sfumato.outlook.prediction.laws import (
     PerturbedLaw,
     UnknownLaw,
 )
-from sfumato.outlook.prediction.local_law import LocalLaw
 from sfumato.outlook.prediction.sampled_law import SampledLaw
 from sfumato.profile import Histogram, Profile
 from sfumato.workloads.coded_table import CodedTable
@@ -84,9 +83,6 @@ def _(plan: SampledPlan, profile: Profile, column: str, *, exact: bool = True) -
 
 @error_law.register
 def _(plan: BucketPlan, profile: Profile, column: str, *, exact: bool = True) -> ErrorLaw:
-    if plan.tree is not None and len(plan.holdings.views) == 1:
-        assert profile.binned is not None  # the plan was made from them
-        return LocalLaw(plan, profile.binned)
     return BucketLaw(plan, list(profile.histograms).index(column))
 
 
