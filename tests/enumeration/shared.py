@@ -66,7 +66,7 @@ def worst_ratio(plan: BucketPlan) -> Fraction:
                 holders[bucket, int(plan.holdings.of[held, view])] += count
         for (bucket, value), number in holders.items():
             chance = Fraction(number, people[bucket])
-            worst = max(worst, chance / plan.limits_of(view).ceilings[value])
+            worst = max(worst, chance / plan.limits.ceilings[plan.holdings.starts[view] + value])
     return worst
 
 
