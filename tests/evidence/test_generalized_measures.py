@@ -34,14 +34,6 @@ def test_penalty_is_the_mean_width_over_the_domain(table: Table, tmp_path: Path)
     assert found.whole == pytest.approx(sum(found.columns.values()) / 3)
 
 
-def test_the_bound_stands_beside_the_penalty(table: Table, tmp_path: Path) -> None:
-    publish(table, "l-diversity(3)", to=tmp_path / "r", mechanism="heterogeneous")
-    found = release_penalty(tmp_path / "r", table)
-    assert found.least is not None
-    assert 0 < found.least < found.whole
-    assert found.to_json()["least"] == found.least
-
-
 def test_only_ranges_have_a_penalty(table: Table, tmp_path: Path) -> None:
     publish(table, "l-diversity(3)", to=tmp_path / "r", mechanism="anatomy")
     with pytest.raises(UsageError, match="Only a generalized release has ranges"):

@@ -10,13 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.columns import Range, Values
-from sfumato.engines.counting import take_profile
-from sfumato.engines.whole import WholeTable
 from sfumato.errors import UsageError
-from sfumato.guarantees import parse_guarantee
-from sfumato.mechanisms.heterogeneous.bound import least_penalty
 from sfumato.release import GeneralizedRelease, Release
-from sfumato.table import Table
 
 
 @dataclass(frozen=True)
@@ -24,7 +19,6 @@ class Penalty:
     """The mean normalized certainty penalty of every quasi column, 0 (exact) to 1 (nothing)."""
 
     columns: dict[str, float]
-    least: float | None = None  # no release with this promise has less, where that was computed
 
     @property
     def whole(self) -> float:
@@ -32,22 +26,11 @@ class Penalty:
         return sum(self.columns.values()) / len(self.columns) if self.columns else 0.0
 
     def to_json(self) -> dict[str, Any]:
-        return {"gcp": self.whole, "ncp": self.columns, "least": self.least}
+        return {"gcp": self.whole, "ncp": self.columns}
 
 
-def lower_bound(table: Table, guarantee: str) -> float:
-    """No release of ranges and sets of this table that keeps the promise has a smaller GCP."""
-    profile, promise = take_profile(table), parse_guarantee(guarantee)
-    whole = WholeTable(table, profile, True)
-    (histogram,) = profile.histograms.values()
-    return least_penalty(whole.axes, whole.codes, promise.ceilings(histogram))
-
-
-def release_penalty(release: Release | str | Path, raw: Table | None = None) -> Penalty:
-    """NCP per column over the domains that the manifest states; of a `raw` table the bound, too.
-
-    The bound follows from everybody's values: it is for the steward, not for a report.
-    """
+def release_penalty(release: Release | str | Path) -> Penalty:
+    """NCP per column over the domains that the manifest states."""
     opened = release if isinstance(release, Release) else Release(release)
     if not isinstance(opened, GeneralizedRelease):
         raise UsageError(
@@ -72,5 +55,4 @@ def release_penalty(release: Release | str | Path, raw: Table | None = None) -> 
             penalties[column.name] = (
                 float((sizes - 1).mean() / steps) if steps and len(sizes) else 0.0
             )
-    least = None if raw is None else lower_bound(raw, opened.manifest.guarantee)
-    return Penalty(penalties, least)
+    return Penalty(penalties)
