@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,9 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sfumato.columns import list_some, value_text
-from sfumato.draws import IntArray
-from sfumato.errors import UsageError, WeakPromiseWarning
+from sfumato.errors import UsageError
 from sfumato.guarantees.odds import OddsGuarantee
 from sfumato.mechanisms.limits import objective_weights, planning_counts
 from sfumato.mechanisms.perturbed import Chosen, PerturbingMechanism
@@ -24,8 +21,6 @@ from sfumato.profile import Histogram
 from sfumato.textform import Parameter
 
 MOST_VALUES = 60
-CONDITION_LIMIT = 1e4  # a worse operator is mixed with the uniform one, with a warning
-OBJECTIVES = ("records", "counts")
 BREACHES = ("both", "up")
 Gammas = Sequence[Fraction | None]
 
@@ -37,10 +32,9 @@ class GeneralPerturbation(PerturbingMechanism):
     Upward limits: P[x, y] ≤ γ_x·P[x', y] for all x' and y, so no published value raises the odds
     of x beyond γ_x. `breaches` "both" adds P[x', y] ≤ γ_x·P[x, y]: none lowers them further. The
     fine-grain operator does not promise the latter: in Theorem 7 a value with a large γ may lower
-    the odds of one with a small γ. `objective` is "records" (a linear program) or "counts", the
-    total variance of estimated counts, improved from there by Frank–Wolfe steps: a local optimum.
-    "records" alone tends to a matrix that cannot be inverted (publish the commonest value always),
-    so the uniform operator is mixed in where that happens, with a warning.
+    the odds of one with a small γ. The total variance of estimated counts is improved by
+    Frank–Wolfe steps, from the uniform operator or the one that keeps most records: a local
+    optimum.
 
     >>> from sfumato.guarantees import FineRhoPrivacy
     >>> from sfumato.draws import Draws
@@ -52,13 +46,9 @@ class GeneralPerturbation(PerturbingMechanism):
     0.57
     """
 
-    objective: str = "counts"
     breaches: str = "both"
 
-    parameters: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("objective", options=OBJECTIVES),
-        Parameter("breaches", options=BREACHES),
-    )
+    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("breaches", options=BREACHES),)
     name: ClassVar[str] = "general"
     sentence: ClassVar[str] = "Searches all ways to exchange values, for at most 60 of them."
     standing: ClassVar[Standing] = "on request"
@@ -70,34 +60,14 @@ class GeneralPerturbation(PerturbingMechanism):
                 f"column {histogram.column!r} has {len(histogram.values)}, the most is "
                 f"{MOST_VALUES}. Use 'fine-grain' or 'partitioned'."
             )
-        gammas = guarantee.planning_limits(histogram)
-        weights = objective_weights(guarantee, histogram)
+        gammas, both = guarantee.planning_limits(histogram), self.breaches == "both"
         counts = planning_counts(guarantee, histogram)
-        operator = self._solve(histogram, gammas, weights, counts)
+        program, uniform = _Program(gammas, both=both), _uniform_matrix(gammas)
+        most = program.maximize(np.diag(objective_weights(guarantee, histogram)))
+        matrix = _least_variance(program, [uniform, 0.9 * most + 0.1 * uniform], counts)
+        operator = exact_operator(matrix, gammas, both=both)
         stated = guarantee.planning_shares(histogram.column, histogram.values) is not None
         return Chosen(operator, guarantee.odds_limits(histogram), fitted=not stated)
-
-    def _solve(
-        self, histogram: Histogram, gammas: Gammas, weights: FloatArray, counts: FloatArray
-    ) -> General:
-        program = _Program(gammas, both=self.breaches == "both")
-        gain = np.diag(weights)
-        uniform = _uniform_matrix(gammas)
-        matrix = program.maximize(gain)
-        if self.objective == "counts":
-            matrix = _least_variance(program, [uniform, 0.9 * matrix + 0.1 * uniform], counts)
-        mixed, share = _invertible(matrix, uniform)
-        if share:
-            alike = _indistinct(matrix)
-            named = list_some([value_text(histogram.values[code]) for code in alike])
-            warnings.warn(
-                f"Column {histogram.column!r}: the operator that keeps most records could hardly "
-                f"tell {named} from other values; {share:.0%} of the uniform operator is mixed in, "
-                "and their counts are estimated with little precision.",
-                WeakPromiseWarning,
-                stacklevel=5,
-            )
-        return exact_operator(mixed, gammas, both=self.breaches == "both")
 
 
 class _Program:
@@ -107,34 +77,25 @@ class _Program:
     """
 
     def __init__(self, gammas: Gammas, *, both: bool) -> None:
-        from scipy.sparse import coo_array
+        from scipy.sparse import block_array, coo_array, eye_array, kron
 
-        m = len(gammas)
-        self.m, self.variables = m, m * m + (2 if both else 1) * m
-        entry = np.arange(m * m).reshape(m, m)
-        low = m * m + np.arange(m)
-        high = low + m
-        rows: list[tuple[IntArray, float, IntArray, float]] = []
-        for x, gamma in enumerate(gammas):
-            rows.append((low, 1.0, entry[x], -1.0))
-            if gamma is not None:
-                rows.append((entry[x], 1 / float(gamma), low, -1.0))
-            if both:
-                rows.append((entry[x], 1.0, high, -1.0))
-                if gamma is not None:
-                    rows.append((high, 1 / float(gamma), entry[x], -1.0))
-        count = len(rows) * m
-        numbers = np.arange(count).reshape(len(rows), m)
-        places = np.concatenate([np.concatenate([first, second]) for first, _, second, _ in rows])
-        lines = np.concatenate([np.concatenate([line, line]) for line in numbers])
-        factors = np.concatenate(
-            [np.concatenate([np.full(m, a), np.full(m, b)]) for _, a, _, b in rows]
-        )
-        self.limits: Any = coo_array((factors, (lines, places)), (count, self.variables)).tocsr()
-        ones = np.ones(m * m)
-        self.sums: Any = coo_array(
-            (ones, (np.repeat(np.arange(m), m), np.arange(m * m))), (m, self.variables)
-        ).tocsr()
+        self.m = m = len(gammas)
+        finite = [x for x, gamma in enumerate(gammas) if gamma is not None]
+        shares = np.array([1 / float(gamma) for gamma in gammas if gamma is not None])
+        pick = eye_array(m, format="csr")[finite]
+        values, column, entries = eye_array(m), np.ones((m, 1)), eye_array(m * m)
+        rows: list[list[Any]] = [
+            [-entries, kron(column, values)],
+            [kron(pick * shares[:, None], values), -kron(column[finite], values)],
+        ]
+        if both:
+            rows = [[*row, None] for row in rows]
+            rows.append([entries, None, -kron(column, values)])
+            rows.append([-kron(pick, values), None, kron(shares[:, None], values)])
+        self.limits: Any = block_array(rows, format="csr")
+        self.variables = self.limits.shape[1]
+        none = coo_array((m, self.variables - m * m))
+        self.sums: Any = block_array([[kron(values, column.T), none]], format="csr")
 
     def maximize(self, gain: FloatArray) -> FloatArray:
         from scipy.optimize import linprog
@@ -187,21 +148,6 @@ def _least_variance(
             break
         matrix, loss = best, improved
     return matrix
-
-
-def _invertible(matrix: FloatArray, uniform: FloatArray) -> tuple[FloatArray, float]:
-    """The matrix, or its mixture with the uniform one that can be inverted; and the share mixed."""
-    for share in (0.0, 0.1, 0.25, 0.5, 0.75, 1.0):
-        mixed = (1 - share) * matrix + share * uniform
-        if np.linalg.cond(mixed) <= max(CONDITION_LIMIT, 2 * np.linalg.cond(uniform)):
-            return mixed, share
-    return uniform, 1.0
-
-
-def _indistinct(matrix: FloatArray) -> list[int]:
-    """The values in the direction that the operator loses."""
-    direction = np.abs(np.linalg.svd(matrix)[0][:, -1])
-    return [int(code) for code in np.flatnonzero(direction > 0.25 * direction.max())]
 
 
 def exact_operator(matrix: FloatArray, gammas: Gammas, *, both: bool) -> General:
