@@ -11,15 +11,11 @@ import pytest
 import sfumato as sf
 from sfumato.draws import Draws
 from sfumato.engines.choosing import choose_plan
-from sfumato.engines.words import Facts
 from sfumato.errors import InfeasibleGuarantee, UsageError
-from sfumato.guarantees import GUARANTEES, CeilingGuarantee, parse_guarantee
-from sfumato.mechanisms import MECHANISMS, parse_mechanism
-from sfumato.mechanisms.buckets.settings import Limits, SizedBuckets, check_parts
+from sfumato.guarantees import GUARANTEES, parse_guarantee
+from sfumato.mechanisms import MECHANISMS
 from sfumato.outlook.catalogue import allowed_guarantees, guarantee_list
-from sfumato.outlook.prediction import error_by_count
 from sfumato.outlook.preview import preview
-from sfumato.outlook.sketch import SketchedBuckets, sketched
 from sfumato.profile import Histogram, Profile
 
 
@@ -101,58 +97,6 @@ def test_one_value_allows_nothing_and_two_columns_allow_less() -> None:
     assert {line["column"] for line in seen["errors"]} == {"s", "t"}
 
 
-CASES = [
-    ("l-diversity(2)", "optimal", 20, 0.8),
-    ("l-diversity(3)", "two-size", 20, 0.8),
-    ("beta-likeness(2)", "two-size", 20, 0.8),
-    ("beta-likeness(1)", "two-size", 30, 0.3),
-    ("f-privacy(theta=3, floor=0.02)", "two-size", 20, 0.5),
-    ("small-sum(groups=4)", "splu", 20, 0.5),
-]
-
-
-@pytest.mark.parametrize(("guarantee", "mechanism", "values", "exponent"), CASES)
-def test_the_sketch_tells_what_the_plan_tells(
-    guarantee: str, mechanism: str, values: int, exponent: float
-) -> None:
-    profile = people(values, exponent)
-    seen = preview(profile, guarantee, mechanism)
-    assert seen["quick"]
-    plan = parse_mechanism(mechanism).plan(profile, parse_guarantee(guarantee), Draws.from_seed(1))
-    told = {found.count: found.error for found in error_by_count(plan, profile)}
-    for line in seen["errors"]:
-        size, error = line["count"], line["error"]
-        # over very large counts it matters that the real mixing is not quite even
-        assert error == pytest.approx(told[size], rel=0.06 if size <= 1000 else 0.45), size
-    words = Facts.of_plan(
-        parse_mechanism(mechanism), parse_guarantee(guarantee), plan, profile.histograms
-    )
-    assert seen["statement"] == words.statement()
-    exact = preview(profile, guarantee, mechanism, exact=True)
-    assert not exact["quick"]
-    assert exact["ceilings"] == seen["ceilings"]
-
-
-@pytest.mark.parametrize("guarantee", ["beta-likeness(0.5)", "beta-likeness(3)", "l-diversity(4)",
-                                       "f-privacy(theta=1, floor=0.01)"])  # fmt: skip
-@pytest.mark.parametrize("values", [30, 400])
-def test_sketched_sizes_can_be_filled(guarantee: str, values: int) -> None:
-    profile = people(values, 0.6)
-    (histogram,) = profile.histograms.values()
-    promise = parse_guarantee(guarantee)
-    assert isinstance(promise, CeilingGuarantee)
-    limits = Limits(tuple(promise.ceilings(histogram)))
-    plan = sketched(profile, promise, parse_mechanism("optimal"))
-    assert isinstance(plan, SketchedBuckets)
-    parts = plan.filling.parts
-    setting = tuple(map(SizedBuckets, parts.sizes.tolist(), parts.buckets.tolist()))
-    check_parts(setting, parts.counts, histogram.counts, limits)
-    met = plan.block_table().together.toarray().reshape(values, values).sum(axis=1)
-    assert met == pytest.approx(histogram.counts)
-    with pytest.raises(TypeError):
-        plan.filling.slot_buckets()
-
-
 def test_ceilings_and_errors_by_value() -> None:
     profile = people(4, 1.0, rows=1000)
     seen = preview(profile, "rho-privacy(0.2, 0.5)")
@@ -193,6 +137,7 @@ def test_exact_figures_of_several_columns_compare_what_publish_would() -> None:
     promise = parse_guarantee("ill: l-diversity(3) and job: beta-likeness(2)")
     profile = profile_for(table, promise)
     quick, exact = (preview(profile, promise, exact=exact) for exact in (False, True))
-    assert (quick["quick"], exact["quick"]) == (True, False)
+    assert not quick["quick"]
+    assert not exact["quick"]
     assert {line["column"] for line in exact["ceilings"]} == {"ill", "job"}
     assert not any("local" in note for note in quick["notes"])

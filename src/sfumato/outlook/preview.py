@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sfumato.draws import Draws
@@ -15,7 +15,6 @@ from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.guarantees.value_table import label
 from sfumato.mechanisms import Mechanism, given_mechanism
 from sfumato.outlook.prediction import error_by_count, error_by_value
-from sfumato.outlook.sketch import sketched
 from sfumato.profile import Profile
 
 USUAL_COUNT = 500  # errors by value are told for counts of this size
@@ -36,8 +35,8 @@ def preview(
     nothing can be told.
 
     The profile has its cells where a mechanism looks at them (`engines.choosing.with_counts`).
-    Raises `InfeasibleGuarantee`, as `publish` would. Some milliseconds: where planning takes
-    longer, from a sketch of the plan (`quick`), unless `exact`.
+    Raises `InfeasibleGuarantee`, as `publish` would. Unless `exact`, mechanisms that count groups
+    of people are not compared: then it is `quick`.
 
     >>> import numpy as np
     >>> from sfumato.profile import Histogram
@@ -49,16 +48,13 @@ def preview(
     guarantee = parse_guarantee(guarantee).for_columns(list(profile.histograms))
     mechanism = given_mechanism(mechanism)
     several = len(profile.histograms) > 1  # then blocks are for who names them
-    chosen, *others = looked_at(guarantee, mechanism, exact=exact and not several)
-    possible = (chosen, *others)
+    possible = looked_at(guarantee, mechanism, exact=exact and not several)
     lacking = profile.cells is None and any(candidate.needs_cells for candidate in possible)
     if lacking or (profile.binned is None and any(candidate.needs_bins for candidate in possible)):
-        raise UsageError(f"{chosen} looks at groups of people: count them first.")
-    plan = None if others or exact else sketched(profile, guarantee, chosen)
-    quick = plan is not None
-    if plan is None:
-        named = mechanism or (chosen if not others else None)
-        chosen, plan = choose_plan(profile, guarantee, named, Draws.system())
+        raise UsageError(f"{possible[0]} looks at groups of people: count them first.")
+    named = possible[0] if len(possible) == 1 else None
+    chosen, plan = choose_plan(profile, guarantee, named, Draws.system())
+    unpriced = [] if several else _not_priced(guarantee, mechanism, possible)
     guarantee = chosen.promised(guarantee)
     ceilings, errors, by_value = list[dict[str, Any]](), list[dict[str, Any]](), []
     for column, histogram in profile.histograms.items():
@@ -75,12 +71,11 @@ def preview(
         values = error_by_value(plan, profile, USUAL_COUNT, column=column)
         by_value += [{"column": column, "value": label(v), "error": _finite(e)} for v, e in values]
     words = Facts.of_plan(chosen, guarantee, plan, profile.histograms)
-    unpriced = [] if several else _not_priced(guarantee, mechanism, possible)
     return {
         "feasible": True,
         "guarantee": str(guarantee),
         "mechanism": str(chosen),
-        "quick": quick,
+        "quick": bool(unpriced),
         "statement": words.statement(),
         "does_not_protect": guarantee.unprotected(),
         "caveats": words.caveats(),
@@ -104,19 +99,15 @@ def looked_at(guarantee: Guarantee, mechanism: Mechanism | None, *, exact: bool)
 
 def _not_priced(
     guarantee: Guarantee, mechanism: Mechanism | None, priced: Sequence[Mechanism]
-) -> Iterator[str]:
+) -> list[str]:
     """What `publish` compares and this preview did not, in a sentence."""
-    others = [
-        possible_mechanism
-        for possible_mechanism in possible_mechanisms(guarantee, mechanism)
-        if possible_mechanism not in priced
-    ]
-    if others:
-        names = " and ".join(str(other) for other in others)
-        yield (
-            f"Publishing looks at {names} too and takes it where it is predicted better: errors "
-            "are at most those shown here. Exact figures compare it."
-        )
+    others = [one for one in possible_mechanisms(guarantee, mechanism) if one not in priced]
+    names = " and ".join(map(str, others))
+    sentence = (
+        f"Publishing looks at {names} too and takes it where it is predicted better: errors are at "
+        "most those shown here. Exact figures compare it."
+    )
+    return [sentence] if others else []
 
 
 def _finite(number: float) -> float | None:

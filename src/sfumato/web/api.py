@@ -166,7 +166,8 @@ async def query(request: Request) -> Response:
     services = services_of(request)
     asked: Question = await read_object(request, Question)
     release = _explored(services) if asked.release else services.jobs.release(asked.job)
-    task = {name: getattr(asked, name) for name in ("sql", "confidence", "estimator")}
+    ways = {"confidence": asked.confidence, "estimator": asked.estimator or None}
+    task = {"sql": asked.sql, **ways}
     given = {"release": str(release), **task}
     found = await unless_gone(request, services.ask("query", given, "query"))
     # an answer carries its question: whoever asked twice knows which one this answers

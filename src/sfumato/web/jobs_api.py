@@ -87,7 +87,12 @@ def _job(services: Services, asked: Publish | Compare | Evidence | Cards) -> Job
         return new("compare", name, {**shown, "candidates": candidates}, task)
     promise = asked.words()
     short = asked.guarantee if ":" not in asked.guarantee else "by column"
-    task = {"table": table, **promise, "left_out": asked.left_out, "out": "{folder}/release"}
+    task = {
+        "table": table,
+        **promise,
+        "left_out": asked.left_out or None,
+        "out": "{folder}/release",
+    }
     return new("publish", shown_name(asked.name, f"{label}, {short}"), {**shown, **promise}, task)
 
 

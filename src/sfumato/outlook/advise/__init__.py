@@ -114,7 +114,11 @@ def strongest(
     able = [option for option in able if max(option.without.values()) <= least]
     ceiling = min((option.ceiling for option in able), default=1.0)
     chosen = next((option for option in able if option.ceiling <= NEAR * ceiling), None)
-    costs = tuple(_spared(pricing, chosen, listed))
+    costs = tuple[Spared, ...]()
+    if chosen is not None and len(chosen.errors) > 1:
+        place = options.index(chosen)
+        costs = tuple(_spared(pricing, chosen, listed[place]))
+        chosen = options[place] = _by_column(pricing, chosen, listed[place], target)
     pricing.progress = say
     return Advice(target, (pricing.count,), limits, tuple(options), chosen, costs)
 
@@ -122,30 +126,21 @@ def strongest(
 def _solve(pricing: Pricing, family: Family, target: float) -> Option:
     """The strongest promise of a family whose errors are within the target, else the most accurate.
 
-    The ladders of several columns are walked down together; then each column goes up its own
-    again, as far as the errors of all stay within the target.
+    The ladders of several columns are walked down together.
     """
     if family.refused:
         return Option(family.name, str(family.against), refused=family.refused)
 
-    def error(places: Mapping[str, int]) -> float:
-        promise, least = family.promise(places), math.inf
+    def error(step: int) -> float:
+        promise, least = family.promise(family.rung(step)), math.inf
         for mechanism in reversed(family.mechanisms):  # the form that costs least comes last
             least = min(least, pricing.best(promise, [mechanism])[0])
             if least <= target:
                 break
         return least
 
-    step = first_within(lambda step: error(family.rung(step)), family.length, target)
-    places = family.rung(step)
-    if family.by_column and error(places) <= target:
-        for column in sorted(places, key=lambda name: len(family.ladders[name])):
-            places[column] = first_within(
-                lambda place, column=column: error({**places, column: place}),  # type: ignore[misc]
-                places[column] + 1,
-                target,
-            )
-    promise = family.promise(places)
+    step = first_within(error, family.length, target)
+    promise = family.promise(family.rung(step))
     worst, mechanism = pricing.best(promise, family.mechanisms)
     if worst == math.inf:
         names = " or ".join(dict.fromkeys(mechanism.name for mechanism in family.mechanisms))
@@ -154,6 +149,24 @@ def _solve(pricing: Pricing, family: Family, target: float) -> Option:
     errors = {column: [told] for column, told in pricing.errors(promise, mechanism).items()}
     option = _option(pricing, promise, mechanism, errors, family.name)
     return replace(option, places=family.rung(step), reached=worst <= target)
+
+
+def _by_column(pricing: Pricing, option: Option, family: Family, target: float) -> Option:
+    """Each column goes up its own ladder again, as far as the errors of all stay within the target;
+    those with the shortest first."""
+    if not family.by_column or option.mechanism is None:
+        return option
+    places, by = dict(option.places), [option.mechanism]
+    for column in sorted(places, key=lambda name: len(family.ladders[name])):
+
+        def error(place: int, column: str = column) -> float:
+            return pricing.best(family.promise({**places, column: place}), by)[0]
+
+        places[column] = first_within(error, places[column] + 1, target)
+    promise = family.promise(places)
+    errors = {column: [told] for column, told in pricing.errors(promise, *by).items()}
+    climbed = _option(pricing, promise, option.mechanism, errors, family.name)
+    return replace(climbed, places=option.places)
 
 
 def _option(
@@ -193,13 +206,12 @@ def _cost(pricing: Pricing, guarantee: Guarantee, named: Mechanism | None) -> Ad
     return Advice(None, sizes, {}, (*options, *refused), options[0] if options else None)
 
 
-def _spared(pricing: Pricing, option: Option | None, listed: Sequence[Family]) -> Iterator[Spared]:
+def _spared(pricing: Pricing, option: Option, family: Family) -> Iterator[Spared]:
     """What leaving out each of several columns, or putting its rare values together, would bring
     to the others, where all of them are promised alike: before columns went up their own ladders.
     """
-    if option is None or option.mechanism is None or len(option.errors) < 2:
-        return
-    family, by = next(one for one in listed if one.name == option.family), [option.mechanism]
+    assert option.mechanism is not None
+    by = [option.mechanism]
     errors = pricing.errors(family.promise(option.places), option.mechanism)
     for column in errors:
         others = {name: place for name, place in option.places.items() if name != column}

@@ -27,6 +27,7 @@ class Option(Result):
     the family can be kept here, if so.
     """
 
+    more, kept = ("error", "ceiling"), ("places",)
     family: str
     against: str
     guarantee: Guarantee | None = None

@@ -16,7 +16,6 @@ from sfumato.errors import InfeasibleGuarantee, SingularOperator, UsageError, We
 from sfumato.guarantees import Guarantee
 from sfumato.mechanisms import Mechanism
 from sfumato.outlook.prediction import error_by_count
-from sfumato.outlook.sketch import sketched
 from sfumato.profile import Histogram, Holdings, Profile
 from sfumato.table import Table
 
@@ -27,8 +26,8 @@ CANNOT = (InfeasibleGuarantee, UsageError, SingularOperator)
 class Pricing:
     """Expected relative errors of a count of `count` people, by sensitive column.
 
-    Each is the figure that a preview of the promise shows, too. Plans are sketched where planning
-    takes long.
+    Each is the figure that a preview of the promise shows, too, of the plan that a release would
+    have but for its draws.
     """
 
     profile: Profile
@@ -63,8 +62,7 @@ class Pricing:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", WeakPromiseWarning)
             promised = mechanism.promised(promise)
-            plan = sketched(self.profile, promised, mechanism)
-            plan = plan or mechanism.plan(self.profile, promised, Draws.from_seed(0))
+            plan = mechanism.plan(self.profile, promised, Draws.from_seed(0))
         errors = {}
         for column in self.profile.histograms:
             predictions = error_by_count(plan, self.profile, sizes, column=column)

@@ -102,7 +102,7 @@ export function predictionPanel(page, profile, useNearest) {
     else element.removeAttribute("aria-busy");
   }
 
-  /** Quick figures come from a sketch of the plan; those of the plan itself follow. */
+  /** Quick figures leave out mechanisms that count groups of people; those of all follow. */
   function refine(body, promise) {
     const control = new AbortController();
     const timer = setTimeout(async () => {
@@ -114,7 +114,7 @@ export function predictionPanel(page, profile, useNearest) {
         );
         if (!control.signal.aborted) draw(found, body.guarantee, promise);
       } catch {
-        sketched.textContent = " (sketched)";
+        sketched.textContent = " (without mechanisms that count groups of people)";
       }
     }, REST);
     refining = {
@@ -172,7 +172,7 @@ export function predictionPanel(page, profile, useNearest) {
       );
       return;
     }
-    sketched.textContent = found.quick ? " (sketched; the exact figures follow)" : "";
+    sketched.textContent = found.quick ? " (the exact figures follow)" : "";
     const statements = [found.statement].flat().filter(Boolean);
     page.limits(`With ${promise.name}:`, found.does_not_protect ?? promise.does_not_protect);
     put(
