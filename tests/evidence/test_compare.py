@@ -21,7 +21,7 @@ from sfumato.audits.catalogue import ROWS
 from sfumato.audits.findings import Direction, Finding
 from sfumato.errors import DataError, UsageError
 from sfumato.evidence.accuracy import measure_accuracy, median_figure
-from sfumato.evidence.compare import Candidate, Comparison, compare, pair_up
+from sfumato.evidence.compare import Candidate, Comparison, compare
 from sfumato.evidence.compare.candidates import listed, short_names
 from sfumato.evidence.compare.comparison import Row
 from sfumato.evidence.compare.pages import comparison_page
@@ -188,7 +188,7 @@ def test_the_command_line(cli: Any, people_path: Path, tmp_path: Path) -> None:
     roles = ("--quasi", "age,sex,region", "--sensitive", "disease")
     few = ("--questions", 40, "--targets", 100, "--no-fresh", "--attack", "naive-bayes")
     outcome = cli(
-        "compare", people_path, *roles, "--guarantee", "l-diversity(3)", "--mechanism", "optimal",
+        "compare", people_path, *roles, "--candidate", "l-diversity(3) by optimal",
         "--candidate", "rho-privacy(1/3, 2/3) by uniform", "--out", tmp_path / "report",
         *few, "--jobs", 1, "--json",
     )  # fmt: skip
@@ -227,17 +227,6 @@ def test_every_sensitive_column_is_asked_about_and_attacked(tmp_path: Path) -> N
 
 
 def test_candidates() -> None:
-    both = pair_up(["l-diversity(3)", "beta-likeness(2)"], ["optimal", "ring"])
-    assert [str(each) for each in both] == [
-        "l-diversity(3) by optimal",
-        "l-diversity(3) by ring",
-        "beta-likeness(2) by optimal",
-    ]
-    assert pair_up(["l-diversity(3)"], []) == [Candidate("l-diversity(3)")]
-    with pytest.raises(UsageError, match="keeps none of the guarantees"):
-        pair_up(["l-diversity(3)"], ["optimal", "uniform"])
-    with pytest.raises(UsageError, match="None of the mechanisms"):
-        pair_up(["l-diversity(3)", "small-sum(groups=3)"], ["optimal"])
     with pytest.raises(UsageError, match="Cannot read the candidate"):
         Candidate.parse("l-diversity(3) by ")
     with pytest.raises(UsageError, match="no mechanism"):

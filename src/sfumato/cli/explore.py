@@ -106,12 +106,7 @@ def _ceilings(texts: list[str] | None) -> dict[str, str]:
 @command(
     TABLE,
     Flag("out", Path, "Folder for the page, the JSON and the questions.", ...),
-    Flag("guarantee", list[str], "A promise; with each --mechanism that keeps it. Repeatable."),
-    Flag(
-        "mechanism", list[str],
-        "A way to keep the promises; the best one by default. Repeatable.",
-    ),
-    Flag("candidate", list[str], "One candidate: 'GUARANTEE by MECHANISM'. Repeatable."),
+    Flag("candidate", list[str], "'GUARANTEE by MECHANISM', or a guarantee alone. Repeatable."),
     Flag(
         "workload", str, "What is asked: conjunctions (default), ranges or prefixes.",
         "conjunctions",
@@ -129,8 +124,6 @@ def _ceilings(texts: list[str] | None) -> dict[str, str]:
 def compare(
     table: str,
     roles: dict[str, Any],
-    guarantee: list[str] | None,
-    mechanism: list[str] | None,
     candidate: list[str] | None,
     attacks: list[str] | None,
     **settings: Any,
@@ -139,12 +132,11 @@ def compare(
 
     Exit code 3 where none of them could be published.
     """
-    from sfumato.evidence.compare import Candidate, pair_up
     from sfumato.evidence.compare import compare as compare_candidates
 
-    chosen = pair_up(guarantee or [], mechanism or [])
-    chosen += [Candidate.parse(text) for text in candidate or []]
-    comparison = compare_candidates(table, chosen, attacks=attacks or "all", **settings, **roles)
+    comparison = compare_candidates(
+        table, candidate or [], attacks=attacks or "all", **settings, **roles
+    )
     return Shown(comparison, comparison, 0 if comparison.measured else 3)
 
 

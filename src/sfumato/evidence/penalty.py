@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,9 +23,6 @@ class Penalty:
     def whole(self) -> float:
         """GCP: Σ NCP / (columns × records) (errata H8)."""
         return sum(self.columns.values()) / len(self.columns) if self.columns else 0.0
-
-    def to_json(self) -> dict[str, Any]:
-        return {"gcp": self.whole, "ncp": self.columns}
 
 
 def release_penalty(release: Release | str | Path) -> Penalty:

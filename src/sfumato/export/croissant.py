@@ -16,12 +16,15 @@ TYPES: dict[Basic, str] = {
     "date": "sc:Date",
     "datetime": "sc:DateTime",
 }
-# the context that the specification prescribes, word for word
+# the context that the specification prescribes, name for name
+_OWN = (
+    "citeAs column extract field fileProperty fileObject fileSet format includes "
+    "isLiveDataset jsonPath key md5 parentField path recordSet references regex repeated "
+    "replace separator source subField transform"
+)
 CONTEXT: dict[str, Any] = {
     "@language": "en",
     "@vocab": "https://schema.org/",
-    "citeAs": "cr:citeAs",
-    "column": "cr:column",
     "conformsTo": "dct:conformsTo",
     "cr": "http://mlcommons.org/croissant/",
     "rai": "http://mlcommons.org/croissant/RAI/",
@@ -29,29 +32,8 @@ CONTEXT: dict[str, Any] = {
     "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
     "dct": "http://purl.org/dc/terms/",
     "examples": {"@id": "cr:examples", "@type": "@json"},
-    "extract": "cr:extract",
-    "field": "cr:field",
-    "fileProperty": "cr:fileProperty",
-    "fileObject": "cr:fileObject",
-    "fileSet": "cr:fileSet",
-    "format": "cr:format",
-    "includes": "cr:includes",
-    "isLiveDataset": "cr:isLiveDataset",
-    "jsonPath": "cr:jsonPath",
-    "key": "cr:key",
-    "md5": "cr:md5",
-    "parentField": "cr:parentField",
-    "path": "cr:path",
-    "recordSet": "cr:recordSet",
-    "references": "cr:references",
-    "regex": "cr:regex",
-    "repeated": "cr:repeated",
-    "replace": "cr:replace",
     "sc": "https://schema.org/",
-    "separator": "cr:separator",
-    "source": "cr:source",
-    "subField": "cr:subField",
-    "transform": "cr:transform",
+    **{name: f"cr:{name}" for name in _OWN.split()},
 }
 
 
@@ -85,7 +67,7 @@ def _file(release: Described, name: str) -> dict[str, Any]:
         "@type": "cr:FileObject",
         "@id": name,
         "name": name,
-        "contentUrl": release.place(name),
+        "contentUrl": f"{release.url.rstrip('/')}/{name}",
         "contentSize": f"{release.files[name].bytes} B",
         "encodingFormat": "application/x-parquet",
         "sha256": release.files[name].sha256,

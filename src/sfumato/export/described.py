@@ -8,7 +8,7 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sfumato.columns import Column, Range, Values
+from sfumato.columns import Column
 from sfumato.release import FileEntry, Manifest, Release
 from sfumato.release.records import record_names
 
@@ -24,19 +24,6 @@ class Field:
     label: str
     several: bool = False  # whether a cell is a set of values
     column: Column | None = None  # the published column, where the field shows it
-
-    @property
-    def values(self) -> tuple[object, ...] | None:
-        """The values that it may have, where the manifest lists them."""
-        if self.column is None or not isinstance(self.column.domain, Values):
-            return None
-        return self.column.domain.values
-
-    @property
-    def range(self) -> Range | None:
-        if self.column is None or not isinstance(self.column.domain, Range):
-            return None
-        return self.column.domain
 
 
 @dataclass(frozen=True)
@@ -75,10 +62,6 @@ class Described:
             *(f"It does not protect against: {gap}." for gap in manifest.does_not_protect),
             *manifest.caveats,
         )
-
-    def place(self, name: str) -> str:
-        """Where a file of the release is."""
-        return f"{self.url.rstrip('/')}/{name}"
 
 
 def described(release: Release, *, title: str, creator: str, license: str, url: str) -> Described:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sfumato.columns import list_some, value_text
+from sfumato.columns import Range, Values, list_some, value_text
 from sfumato.export.described import Described, Field
 from sfumato.pages import Block, sections_page
 from sfumato.results import untitled
@@ -49,9 +49,9 @@ def _type(field: Field) -> str:
 
 
 def _values(field: Field) -> str:
-    if field.values is not None:
-        return list_some([value_text(value) for value in field.values])
-    if field.range is not None and field.range.low is not None:
-        missing = ", or missing" if field.range.missing else ""
-        return f"{field.range.low} to {field.range.high}{missing}"
+    domain = None if field.column is None else field.column.domain
+    if isinstance(domain, Values):
+        return list_some([value_text(value) for value in domain.values])
+    if isinstance(domain, Range) and domain.low is not None:
+        return f"{domain.low} to {domain.high}{', or missing' if domain.missing else ''}"
     return ""

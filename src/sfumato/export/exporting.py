@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from sfumato.errors import DataError, UsageError
 from sfumato.export.croissant import croissant
@@ -23,18 +22,14 @@ FORMATS: dict[str, tuple[str, Callable[[Described], str]]] = {
 
 @dataclass(frozen=True, repr=False)
 class Exported(Result):
-    """What was described: the text, and the file that was written."""
+    """What was described: the text, or the file that it was written to."""
 
     format: str
-    text: str
+    text: str | None
     file: Path | None = None
 
     def __str__(self) -> str:
-        return self.text if self.file is None else f"Wrote {self.file}"
-
-    def to_json(self) -> dict[str, Any]:
-        written = None if self.file is None else str(self.file)
-        return {"format": self.format, "file": written, "text": None if written else self.text}
+        return self.text or f"Wrote {self.file}"
 
 
 def export_metadata(
@@ -75,4 +70,4 @@ def export_metadata(
         raise DataError(f"{str(file)!r} exists already. Choose another folder, or remove it.")
     folder.mkdir(parents=True, exist_ok=True)
     file.write_text(text, "utf-8")
-    return Exported(format, text, file)
+    return Exported(format, None, file)

@@ -17,7 +17,7 @@ from sfumato.draws import Draws
 from sfumato.engines.counting import Progress, no_progress, take_profile
 from sfumato.engines.person_rows import one_row_each
 from sfumato.errors import UsageError
-from sfumato.evidence.compare.candidates import Candidate, listed, pair_up, short_names
+from sfumato.evidence.compare.candidates import Candidate, listed, short_names
 from sfumato.evidence.compare.comparison import Comparison, Row
 from sfumato.evidence.compare.measure import WHOLE, Trial, TrialSettings, run_trials
 from sfumato.evidence.compare.pages import comparison_page
@@ -163,4 +163,4 @@ def _ceiling(
     return (float(max(covered)), len(ceilings) - len(covered)) if covered else (None, None)
 
 
-__all__ = ["Candidate", "Comparison", "Row", "compare", "pair_up"]
+__all__ = ["Candidate", "Comparison", "Row", "compare"]

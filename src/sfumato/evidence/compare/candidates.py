@@ -45,36 +45,6 @@ class Candidate:
         return self.guarantee if self.mechanism is None else f"{self.guarantee}{BY}{self.mechanism}"
 
 
-def pair_up(guarantees: Sequence[str], mechanisms: Sequence[str]) -> list[Candidate]:
-    """Every guarantee with every named mechanism that keeps it; with none, with the best one.
-
-    A guarantee that no named mechanism keeps, and a mechanism that keeps no named one, are
-    refused: they would vanish from the comparison without a word.
-
-    >>> [str(each) for each in pair_up(["l-diversity(5)"], ["optimal", "heterogeneous"])]
-    ['l-diversity(5) by optimal', 'l-diversity(5) by heterogeneous']
-    """
-    if not mechanisms:
-        return [Candidate(text) for text in guarantees]
-    named = [parse_mechanism(text) for text in mechanisms]
-    wanted = [parse_guarantee(text) for text in guarantees]
-    for guarantee in wanted:
-        if not any(mechanism.keeps(guarantee) for mechanism in named):
-            raise UsageError(
-                f"None of the mechanisms named keeps '{guarantee}'. Name one that does, or write "
-                f"--candidate '{guarantee}' to let sfumato choose."
-            )
-    for mechanism in named:
-        if not any(mechanism.keeps(guarantee) for guarantee in wanted):
-            raise UsageError(f"The mechanism '{mechanism}' keeps none of the guarantees named.")
-    return [
-        Candidate(str(guarantee), str(mechanism))
-        for guarantee in wanted
-        for mechanism in named
-        if mechanism.keeps(guarantee)
-    ]
-
-
 def listed(candidates: Sequence[Candidate | str]) -> list[Candidate]:
     """Candidates in either of their forms, each once."""
     parsed = [Candidate.parse(c) if isinstance(c, str) else c for c in candidates]
