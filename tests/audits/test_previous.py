@@ -15,7 +15,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.audits import AuditCase, Verdict
-from sfumato.audits.case import Before, raw_table
+from sfumato.audits.case import raw_table
 from sfumato.audits.republication import check_previous
 from sfumato.errors import DataError, UsageError
 from sfumato.release import Release
@@ -68,9 +68,9 @@ def publish(tmp_path: Path, key_file: Path) -> Callable[..., Path]:
 
 def compared(data: pa.Table, new: Path, old: Path, before: pa.Table | None = None) -> Verdict:
     """What `audit` says about the two releases together, without its other checks."""
-    release = Release(new)
-    known = Before.of(old, before, None if before is None else "id")
-    case = AuditCase(raw_table(data, release), release, before=known)
+    release, then = Release(new), Release(old)
+    table = None if before is None else raw_table(before, then)
+    case = AuditCase(raw_table(data, release), release, key="id", before=then, before_table=table)
     return Verdict(tuple(check_previous(case)), "the two releases")
 
 

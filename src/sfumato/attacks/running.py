@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -120,14 +120,28 @@ def attack(
             else:
                 again = partial(_fresh_knowledge, opened, source)
         knowledge = replace(knowledge, thorough=thorough)
-        baseline = FreshReleases(note=note)
+        half, known = None, list[Knowledge]()
         if again is not None and fresh:
-            baseline = FreshReleases.of(people, again, draws, thorough)
+            half, tables = other_halves(people, draws)
+            try:
+                known = [again(people.take(rows), number) for number, rows in enumerate(tables)]
+            except SfumatoError as error:
+                half, note = None, f"No release of a fresh table to compare with: {error}"
+        known = [replace(fresh_knowledge, thorough=thorough) for fresh_knowledge in known]
+        single = _singled_out(people)
         aim = draws.choose("targets", len(people), min(targets, len(people)))
         column_outcomes = []
         for index, attempt in enumerate(chosen, done + 1):
             progress(f"attacking: {attempt}", index, steps)
-            column_outcomes.append(_run(attempt, people, knowledge, aim, baseline, draws))
+            those, stream = people.take(aim), draws.child(str(attempt))
+            guesses = _guess(attempt, knowledge, those, stream)
+            right = None
+            if half is not None:
+                right = guess_without(attempt, those, half[aim], known, stream)
+            alone = None if single is None else single[aim]
+            column_outcomes.append(
+                judge(attempt, those, people.prior, guesses, right, note, alone, knowledge)
+            )
         outcomes += sorted(column_outcomes, key=lambda outcome: -outcome.success.value)
     return outcomes
 
@@ -174,27 +188,6 @@ def _numeric(people: People, table: Table) -> tuple[bool, ...]:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class FreshReleases:
-    """The halves of the people and the fresh releases that know nobody of each half."""
-
-    half: IntArray | None = None
-    known: tuple[Knowledge, ...] = ()
-    note: str | None = None
-
-    @classmethod
-    def of(
-        cls, people: People, again: Callable[[People, int], Knowledge], draws: Draws, thorough: bool
-    ) -> Self:
-        """`again` publishes other people as the release was published: the n-th such table."""
-        half, tables = other_halves(people, draws)
-        try:
-            known = [again(people.take(rows), number) for number, rows in enumerate(tables)]
-        except SfumatoError as error:
-            return cls(None, note=f"No release of a fresh table to compare with: {error}")
-        return cls(half, tuple(replace(knowledge, thorough=thorough) for knowledge in known))
-
-
 def _shown_knowledge(table: Table, shown: Any, people: People) -> tuple[Knowledge, str | None]:
     view, note = see_shown(table, shown, people)
     return Knowledge(view, people, _numeric(people, table)), note
@@ -238,25 +231,13 @@ def _fresh_knowledge(
         return knowledge_of(people, Release(to, verify=False), table)
 
 
-def _run(
-    attack: Attack,
-    people: People,
-    knowledge: Knowledge,
-    aim: IntArray,
-    others: FreshReleases,
-    draws: Draws,
-) -> Outcome:
-    targets = people.take(aim)
-    stream = draws.child(str(attack))
-    guesses = _guess(attack, knowledge, targets, stream)
-    right = None
-    if others.half is not None:
-        right = guess_without(attack, targets, others.half[aim], others.known, stream)
-    single = None
-    if people.codes:
-        everybody, wanted = common_keys(people.codes, targets.codes)
-        single = np.bincount(everybody)[wanted] == 1
-    return judge(attack, targets, people.prior, guesses, right, others.note, single, knowledge)
+def _singled_out(people: People) -> BoolArray | None:
+    """Who has quasi-identifiers that nobody shares."""
+    if not people.codes:
+        return None
+    keys, _ = common_keys(people.codes, [codes[:0] for codes in people.codes])
+    alone: BoolArray = np.bincount(keys)[keys] == 1
+    return alone
 
 
 def _guess(attack: Attack, knowledge: Knowledge, targets: People, draws: Draws) -> Guesses:

@@ -17,7 +17,7 @@ from sfumato.audits import (  # noqa: F401
     republication,
     sampled,
 )
-from sfumato.audits.case import CHECKS, AuditCase, Before, Look, concerns, raw_table
+from sfumato.audits.case import CHECKS, AuditCase, Look, concerns, raw_table
 from sfumato.audits.catalogue import AuditCheck, Disclosure
 from sfumato.audits.findings import CheckResult, Finding, Verdict
 from sfumato.audits.perturbed import check_decoys
@@ -61,7 +61,8 @@ def audit(
     True
     """
     opened = release if isinstance(release, Release) else Release(release)
-    if previous is None and previous_table is not None:
+    before = previous if previous is None or isinstance(previous, Release) else Release(previous)
+    if before is None and previous_table is not None:
         raise UsageError("A table behind the previous release was given, but not that release.")
     progress("auditing", 0, 1)
     findings = list(check_spelling(opened))
@@ -69,14 +70,23 @@ def audit(
         findings += _unjudged(opened, findings, "no table was given")
         return Verdict(tuple(findings), _tested(opened, "spelling alone"), exposure_of(opened))
     key = table.key if key is None and isinstance(table, Table) else key
+    if previous_table is not None and key is None:
+        raise UsageError(
+            "The table behind the previous release is matched with this one by the people's keys: "
+            "name their column with --key."
+        )
     again = None if receipt is None else Receipt.read(receipt)
+    earlier = None
+    if before is not None and previous_table is not None:
+        earlier = raw_table(previous_table, before)
     declared = raw_table(table, opened) if again is None else declared_again(table, again)
     case = AuditCase(
         declared,
         opened,
         declared=again is not None or declared is table,
         key=key,
-        before=None if previous is None else Before.of(previous, previous_table, key),
+        before=before,
+        before_table=earlier,
     )
     with reading_errors(case.table.source):
         if again is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,7 +14,7 @@ from sfumato.columns import in_json
 from sfumato.engines.coding import SensitiveCoder
 from sfumato.engines.counting import take_profile
 from sfumato.engines.staging import drop_missing
-from sfumato.errors import DataError, SfumatoError, UsageError
+from sfumato.errors import DataError, SfumatoError
 from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.mechanisms import Mechanism, parse_mechanism
 from sfumato.profile import Profile
@@ -29,41 +28,22 @@ if TYPE_CHECKING:
     from sfumato.audits.replay import Matches
 
 
-@dataclass(frozen=True, eq=False)
-class Before:
-    """What is known of the time before: the earlier release, and its table where it is kept."""
-
-    release: Release
-    table: Table | None = None
-    key: str | None = None
-
-    @classmethod
-    def of(cls, release: Release | str | Path, table: Any, key: str | None) -> Before:
-        opened = release if isinstance(release, Release) else Release(release)
-        if table is None:
-            return cls(opened)
-        if key is None:
-            raise UsageError(
-                "The table behind the previous release is matched with this one by the people's "
-                "keys: name their column with --key."
-            )
-        return cls(opened, raw_table(table, opened), key)
-
-
 @dataclass(eq=False)
 class AuditCase:
     """A table and a release of it. Counts are taken once, on demand.
 
     `declared` says that the table came with its own roles and domains, not the manifest's;
     `repeated` that a receipt has repeated the run, `matches` who then stands behind ranges. `key`
-    says whose rows they are, `before` is an earlier release of the people.
+    says whose rows they are, `before` is an earlier release of the people, with its table where it
+    is kept.
     """
 
     table: Table
     release: Release
     declared: bool = False
     key: str | None = None
-    before: Before | None = None
+    before: Release | None = None
+    before_table: Table | None = None
     repeated: bool = False
     matches: Matches | None = None
 

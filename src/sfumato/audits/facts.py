@@ -90,7 +90,7 @@ def check_domains(case: AuditCase) -> Iterator[Finding]:
     Only who declared the table knows whether more was stated on purpose. A sensitive domain that
     an earlier release lists was taken over, and says nothing new.
     """
-    before = case.before.release.columns if case.before else ()
+    before = case.before.columns if case.before else ()
     wrong = [strange for column in case.release.columns for strange in _strange(case, column)
              if column.role == "quasi" or column not in before]  # fmt: skip
     if not wrong or case.declared:

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato.audits import catalogue
-from sfumato.audits.case import AuditCase, Before, concerns, quoted, same
+from sfumato.audits.case import AuditCase, concerns, quoted, same
 from sfumato.audits.findings import Direction, Finding
 from sfumato.columns import value_text
 from sfumato.errors import DataError
@@ -29,7 +29,7 @@ def check_previous(case: AuditCase) -> Iterator[Finding]:
     """Findings about this release and the one before together."""
     if case.before is None:
         return
-    now, then = case.release, case.before.release
+    now, then = case.release, case.before
     if not all(isinstance(release, PerturbedRelease) for release in (now, then)):
         yield Finding.plain(
             catalogue.HISTORY,
@@ -53,7 +53,7 @@ def check_previous(case: AuditCase) -> Iterator[Finding]:
             catalogue.SAME_OPERATOR, witness is None, column=column, witness=witness
         )
         if witness is None:
-            yield _alike(case, case.before, column)
+            yield _alike(case, then, column)
     if not sensitive:
         witness = "no sensitive column was published before"
         yield Finding.plain(catalogue.HISTORY, True, witness=witness)
@@ -79,13 +79,13 @@ def _difference(then: Release, now: Release, column: str) -> str | None:
     return None
 
 
-def _alike(case: AuditCase, before: Before, column: str) -> Finding:
+def _alike(case: AuditCase, then: Release, column: str) -> Finding:
     """How many people who stayed are shown with another value."""
-    quasi = [name for name in case.table.quasi if _has(before.release.quasi, name)]
+    quasi = [name for name in case.table.quasi if _has(then.quasi, name)]
     names = ["q", *(f"q{index}" for index in range(len(quasi)))]  # `q`, always 0: never no column
     olds = [f"old_{name}" for name in names]
     raw = ["0", *map(quoted, quasi)]
-    sides = (("then", before.release, olds), ("now", case.release, names))
+    sides = (("then", then, olds), ("now", case.release, names))
     with scratch_database() as database:
         for side, release, named in sides:
             columns = ", ".join(f"{name} AS {q}" for name, q in zip(raw, named, strict=True))
@@ -93,20 +93,20 @@ def _alike(case: AuditCase, before: Before, column: str) -> Finding:
                 f"CREATE TABLE shown_{side} AS SELECT {columns}, {quoted(column)} AS s, "
                 f"count(*) AS n FROM {scan(release.records)} GROUP BY ALL"
             )
-            if before.table is not None:
-                earlier = AuditCase(before.table, release) if side == "then" else case
-                _load_people(database, earlier, side, columns, column, before.key or "")
-        then, now = ", ".join(olds), ", ".join(names)
-        if before.table is None:  # whoever is alone in both is taken for the same person
+            if case.before_table is not None:
+                earlier = AuditCase(case.before_table, release) if side == "then" else case
+                _load_people(database, earlier, side, columns, column, case.key or "")
+        old, new = ", ".join(olds), ", ".join(names)
+        if case.before_table is None:  # whoever is alone in both is taken for the same person
             alone = "(SELECT {0} FROM shown_{1} GROUP BY {0} HAVING sum(n) = 1)"
             pairs = " AND ".join(
                 f"{o} IS NOT DISTINCT FROM {n}" for o, n in zip(olds, names, strict=True)
             )
-            stayed = f"SELECT *, 1 AS people FROM {alone.format(then, 'then')} JOIN " + (
-                f"{alone.format(now, 'now')} ON {pairs}"
+            stayed = f"SELECT *, 1 AS people FROM {alone.format(old, 'then')} JOIN " + (
+                f"{alone.format(new, 'now')} ON {pairs}"
             )
         else:
-            stayed = f"SELECT {then}, {now}, count(*) AS people FROM people_then JOIN people_now "
+            stayed = f"SELECT {old}, {new}, count(*) AS people FROM people_then JOIN people_now "
             stayed += "USING (key, code) GROUP BY ALL"
         database.execute(f"CREATE TABLE stayed AS {stayed}")
         both = f"JOIN shown_then AS t ON {same('a', 't', olds)} JOIN shown_now AS b ON "
@@ -127,7 +127,7 @@ def _alike(case: AuditCase, before: Before, column: str) -> Finding:
             f"SELECT a.*, any_value(t.s) AS old, any_value(b.s) AS new FROM followed AS a {both} "
             "WHERE a.lost > 0 GROUP BY ALL HAVING count(*) = 1 ORDER BY ALL LIMIT 1"
         ).to_arrow_table()
-    if not followed and before.table is None:
+    if not followed and case.before_table is None:
         return Finding.skipped(
             catalogue.AS_BEFORE,
             column=column,
@@ -138,7 +138,7 @@ def _alike(case: AuditCase, before: Before, column: str) -> Finding:
     for row in changed.to_pylist():
         who = ", ".join(f"{name} {value_text(row[f'q{k}'])}" for k, name in enumerate(quasi))
         witness += f"; {who or 'somebody'}: {value_text(row['old'])}, then {value_text(row['new'])}"
-    if lost and before.table is None:
+    if lost and case.before_table is None:
         witness += "; if their values changed, give --previous-table and --key to show it"
     return Finding.none(catalogue.AS_BEFORE, lost, column=column, witness=witness)
 
