@@ -122,12 +122,7 @@ def attack(
         knowledge = replace(knowledge, thorough=thorough)
         half, known = None, list[Knowledge]()
         if again is not None and fresh:
-            half, tables = other_halves(people, draws)
-            try:
-                known = [again(people.take(rows), number) for number, rows in enumerate(tables)]
-            except SfumatoError as error:
-                half, note = None, f"No release of a fresh table to compare with: {error}"
-        known = [replace(fresh_knowledge, thorough=thorough) for fresh_knowledge in known]
+            half, known, note = _without_the_person(people, again, draws, thorough)
         single = _singled_out(people)
         aim = draws.choose("targets", len(people), min(targets, len(people)))
         column_outcomes = []
@@ -186,6 +181,19 @@ def _numeric(people: People, table: Table) -> tuple[bool, ...]:
         table.kinds.get(name) == "numeric" and is_number(values.type)
         for name, values in zip(people.domains.names, people.domains.values, strict=True)
     )
+
+
+def _without_the_person(
+    people: People, again: Callable[[People, int], Knowledge], draws: Draws, thorough: bool
+) -> tuple[IntArray | None, list[Knowledge], str | None]:
+    """The halves of the people and what the releases of fresh tables tell that know nobody of each;
+    or why there are none. `again` publishes people as the release was: the n-th such table."""
+    half, tables = other_halves(people, draws)
+    try:
+        known = [again(people.take(rows), number) for number, rows in enumerate(tables)]
+    except SfumatoError as error:
+        return None, [], f"No release of a fresh table to compare with: {error}"
+    return half, [replace(knowledge, thorough=thorough) for knowledge in known], None
 
 
 def _shown_knowledge(table: Table, shown: Any, people: People) -> tuple[Knowledge, str | None]:
