@@ -120,9 +120,9 @@ def attack(
             else:
                 again = partial(_fresh_knowledge, opened, source)
         knowledge = replace(knowledge, thorough=thorough)
-        half, known = None, list[Knowledge]()
+        half, fresh_knowledge = None, list[Knowledge]()
         if again is not None and fresh:
-            half, known, note = _without_the_person(people, again, draws, thorough)
+            half, fresh_knowledge, note = _without_the_person(people, again, draws, thorough)
         single = _singled_out(people)
         aim = draws.choose("targets", len(people), min(targets, len(people)))
         column_outcomes = []
@@ -132,7 +132,7 @@ def attack(
             guesses = _guess(attempt, knowledge, those, stream)
             right = None
             if half is not None:
-                right = guess_without(attempt, those, half[aim], known, stream)
+                right = guess_without(attempt, those, half[aim], fresh_knowledge, stream)
             alone = None if single is None else single[aim]
             column_outcomes.append(
                 judge(attempt, those, people.prior, guesses, right, note, alone, knowledge)
@@ -190,10 +190,10 @@ def _without_the_person(
     or why there are none. `again` publishes people as the release was: the n-th such table."""
     half, tables = other_halves(people, draws)
     try:
-        known = [again(people.take(rows), number) for number, rows in enumerate(tables)]
+        views = [again(people.take(rows), number) for number, rows in enumerate(tables)]
     except SfumatoError as error:
         return None, [], f"No release of a fresh table to compare with: {error}"
-    return half, [replace(knowledge, thorough=thorough) for knowledge in known], None
+    return half, [replace(knowledge, thorough=thorough) for knowledge in views], None
 
 
 def _shown_knowledge(table: Table, shown: Any, people: People) -> tuple[Knowledge, str | None]:

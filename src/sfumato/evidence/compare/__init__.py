@@ -83,14 +83,14 @@ def compare(
         histograms = take_profile(shared).histograms
         people = people_of(shared)
         if isinstance(workload, str):
-            made = [
+            by_column = [
                 generate_workload(
                     people, workload, count=-(-questions // len(columns)), seed=seed, column=name
                 )
                 for name in columns
             ]
-            asked = tuple(question for one in made for question in one.questions)
-            workload = Workload(asked, made[0].source)
+            asked = tuple(question for one in by_column for question in one.questions)
+            workload = Workload(asked, by_column[0].source)
         settings = TrialSettings(
             workload,
             tuple(_label(question, len(columns) > 1) for question in workload.questions),

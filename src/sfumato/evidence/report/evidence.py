@@ -105,7 +105,7 @@ class Evidence:
         manifest, audited = self.release.manifest, None
         names = ("kind", "guarantee", "mechanism", "rows", "suppressed", "missing", "statement",
                  "does_not_protect", "caveats")  # fmt: skip
-        own = ("about", "formula", "exposure", "predicted", "attacks", "utility", "problems",
+        measured = ("about", "formula", "exposure", "predicted", "attacks", "utility", "problems",
                "versions")  # fmt: skip
         if self.findings is not None:
             audited = {"holds": self.holds, "headline": self.headline, "findings": self.findings}
@@ -122,7 +122,7 @@ class Evidence:
                 },
                 "randomness": {"origin": manifest.randomness, "policy": SEEDS[manifest.randomness]},
                 "audit": audited,
-                **{name: getattr(self, name) for name in own},
+                **{name: getattr(self, name) for name in measured},
             }
         )
         return described
