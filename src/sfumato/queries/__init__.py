@@ -20,12 +20,13 @@ def ask(release: Release, sql: str, **how: Any) -> Answer:
     from sfumato.queries.evaluate import answer
     from sfumato.queries.exact import answered_exactly, with_known_parts
     from sfumato.queries.parse import deep_refused, question_of, read
+    from sfumato.queries.resolved import resolved
     from sfumato.queries.sources import Request
     from sfumato.queries.spelling import check_spelling
 
     request = Request(**how)
     with deep_refused():
-        tree = read(sql)
+        tree = resolved(read(sql), [column.name for column in release.columns])
         table = answered_exactly(release, tree, request)
         if table is None:
             tree = with_known_parts(release, tree, request)

@@ -53,11 +53,6 @@ class Aggregate(ABC):
     counts: bool = False  # whether it is a number of people
     text: str
 
-    @property
-    @abstractmethod
-    def title(self) -> str:
-        """What the answer calls it, where the analyst does not."""
-
     @abstractmethod
     def calls(self) -> Iterator[Call]:
         """The aggregates of SQL that it consists of."""
@@ -142,11 +137,6 @@ class Call(Aggregate):
         arguments = inside if self.share is None else f"{inside}, {self.share!r}"
         condition = " AND ".join(f"({term.text})" for term in self.filter)
         return f"{self.rule.name}({arguments})" + (f" FILTER ({condition})" if condition else "")
-
-    @property
-    def title(self) -> str:
-        columns = [term.column for term in self.arguments]
-        return "_".join([self.rule.name, *map(str, columns)]) if all(columns) else self.rule.name
 
     @property
     def of_nobody(self) -> float | None:  # type: ignore[override]

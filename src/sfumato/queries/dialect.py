@@ -203,7 +203,7 @@ def refuse_node(node: Node) -> NoReturn:
             f"the function {node.sql_name().lower()}", f"Functions there are: {_FUNCTION_NAMES}."
         )
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).upper()
-    refuse(f"{words} ({node.sql(dialect='duckdb', comments=False)[:60]!r})", "Leave it out.")
+    refuse(f"{words} ({as_written(node)[:60]!r})", "Leave it out.")
 
 
 def is_aggregate(node: Node) -> bool:
@@ -300,3 +300,13 @@ def unwrap(node: Node) -> Node:
 def sql_text(node: Node, *, last: bool = False) -> str:
     """A node as DuckDB text, every name quoted, comments gone; `last` may change the node."""
     return node.sql(dialect="duckdb", identify=True, comments=False, copy=not last)
+
+
+def as_written(node: Node) -> str:
+    """A node for the eye: columns without their table.
+
+    >>> as_written(exp.column("age", table="release", quoted=True) + 1)
+    'age + 1'
+    """
+    bare = node.transform(lambda n: exp.to_identifier(n.name) if isinstance(n, exp.Column) else n)
+    return bare.sql(dialect="duckdb", comments=False)

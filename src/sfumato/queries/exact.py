@@ -7,7 +7,7 @@ wall: a syntax node that is not on it does not reach the database, which is lock
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -29,6 +29,7 @@ from sfumato.queries.dialect import (
     sql_text,
     unwrap,
 )
+from sfumato.queries.names import output_names
 from sfumato.queries.parse import question_of
 from sfumato.queries.question import ERRORS
 from sfumato.queries.recoded import Lumps, as_lumps, lumps_of
@@ -110,9 +111,10 @@ def answered_exactly(release: Release, tree: Node, request: Request) -> Answer |
     _check_wall(tree)
     asked, tree = tree, _prepared(release, tree)
     outer = _outer(tree)
-    outer.set("expressions", _without_stars(outer))
-    estimated = [_is_figure(item, outer) for item in outer.expressions]
-    names = _names(outer, estimated)
+    sources = _sources(tree)
+    estimated = [_is_figure(item, sources) for item in outer.expressions]
+    named = zip(outer.expressions, estimated, strict=True)
+    names = output_names([(item.alias, unwrap(item), figure) for item, figure in named])
     session = session_of(release, request.threads)
     session.remembered("release", lambda: session.show("release", [c.name for c in release.quasi]))
     if outer is tree:
@@ -216,28 +218,18 @@ def _check_wall(tree: Node) -> None:
             check_unit(node.this if isinstance(node, exp.Extract) else node.args["unit"])
         if isinstance(node, exp.Var) and not isinstance(node.parent, _DATED):
             refuse(f"{node.name} here", "Name the columns.")
-        if isinstance(node, exp.With) and node.args.get("recursive"):
-            refuse("WITH RECURSIVE", "Write the question without it.")
 
 
 def _prepared(release: Release, tree: Node) -> Node:
-    """Names as they are published, and literals as the columns hold them."""
+    """Literals as the columns hold them."""
     named = {column.name.lower(): column for column in release.quasi}
     for alias in tree.find_all(exp.Alias):
         shown = unwrap(alias.this)
         same_name = isinstance(shown, exp.Column) and shown.name.lower() == alias.alias.lower()
         if not same_name:  # from here on the name may mean something else
             named.pop(alias.alias.lower(), None)
-
-    def exact(node: Node) -> Node:
-        if isinstance(node, exp.Column) and node.name.lower() in named:
-            copy = node.copy()
-            copy.set("this", exp.to_identifier(named[node.name.lower()].name, quoted=True))
-            return copy
-        return node
-
     columns = list(named.values())
-    tree = as_lumps(tree.transform(exact), lumps_of(columns, release.merges))
+    tree = as_lumps(tree, lumps_of(columns, release.merges))
     check_literals(tree, columns)
     return tree
 
@@ -249,116 +241,38 @@ def _outer(tree: Node) -> exp.Select:
     return tree
 
 
-def _is_star(item: Node) -> bool:
-    return isinstance(item, exp.Star) or (isinstance(item, exp.Column) and item.is_star)
+def _sources(tree: Node) -> dict[str, dict[str, Node]]:
+    """What the sub-queries that are there select, by their names and those of their columns."""
+    named = {part.alias: part.this for part in tree.find_all(exp.Subquery, exp.CTE)}
+    for table in tree.find_all(exp.Table):
+        if table.name in named:
+            named[table.alias_or_name] = named[table.name]
+    return {
+        name: {item.alias_or_name.lower(): item for item in _outer(inner).expressions}
+        for name, inner in named.items()
+    }
 
 
-def _without_stars(select: exp.Select) -> list[Node]:
-    """What a SELECT lists, `*` written out."""
-    items: list[Node] = []
-    for item in select.expressions:
-        if not _is_star(item):
-            items.append(item)
-            continue
-        inner = _source(select)
-        if inner is None:
-            refuse(
-                "SELECT *",
-                "`complete` makes tables with likely values for every record, and "
-                "`release.to_pandas()` gives the published rows as they are.",
-            )
-        for without_star in _without_stars(inner):
-            if not without_star.alias_or_name:
-                shown = without_star.sql(dialect="duckdb", comments=False)[:60]
-                raise QueryError(f"{shown!r} in the sub-query has no name. Give it one with AS.")
-            items.append(exp.column(without_star.alias_or_name, quoted=True))
-    return items
-
-
-def _is_figure(item: Node, select: exp.Select) -> bool:
+def _is_figure(item: Node, sources: Mapping[str, Mapping[str, Node]], deep: int = 0) -> bool:
     """Whether an item of a SELECT is computed over several records, not read off one."""
     if any(isinstance(part, _OVER_ROWS) for part in item.walk()):
         return True
-    inner = _source(select)
-    if inner is None:
-        return False
-    expressions = {expression.alias_or_name.lower(): expression for expression in inner.expressions}
-    passed = any(map(_is_star, inner.expressions))  # names of what is further inside
-    return any(
-        _is_figure(expressions.get(column.name.lower(), column), inner)
+    inside = [
+        sources.get(column.table, {}).get(column.name.lower())
         for column in item.find_all(exp.Column)
-        if passed or column.name.lower() in expressions
+    ]
+    return deep < len(sources) and any(
+        _is_figure(part, sources, deep + 1) for part in inside if part is not None
     )
-
-
-def _source(select: exp.Select) -> exp.Select | None:
-    """The SELECT that another one reads from, None for the release itself."""
-    source = select.args.get("from_")
-    table = None if source is None else source.this
-    if isinstance(table, exp.Subquery):
-        return _outer(table)
-    if isinstance(table, exp.Table):
-        for clause in _withs(select):
-            for expression in clause.expressions:
-                if expression.alias.lower() == table.name.lower():
-                    return _outer(expression.this)
-    return None
-
-
-def _withs(select: Node) -> Iterator[exp.With]:
-    above: Node | None = select
-    while above is not None:
-        if (clause := above.args.get("with_")) is not None:
-            yield clause
-        above = above.parent
-
-
-def _names(outer: exp.Select, estimated: Sequence[bool]) -> list[str]:
-    """What the answer calls its columns: as asked, else after what they are."""
-    taken: set[str] = set()
-    names = []
-    for item, figure in zip(outer.expressions, estimated, strict=True):
-        base = item.alias or _title(unwrap(item))
-        name, number = base, 1
-        while _all_names(name, figure) & taken:
-            if item.alias:
-                raise QueryError(
-                    f"Two columns of the answer would be called {name!r} (an aggregate c also "
-                    "brings c_stderr, c_low and c_high). Rename one with AS."
-                )
-            number += 1
-            name = f"{base}_{number}"
-        taken |= _all_names(name, figure)
-        names.append(name)
-    return names
-
-
-def _all_names(name: str, figure: bool) -> set[str]:
-    return {name.lower(), *(f"{name}_{error}".lower() for error in ERRORS if figure)}
-
-
-def _title(item: Node) -> str:
-    call = unwrap(item.this) if isinstance(item, exp.Filter) else item
-    if isinstance(call, exp.AggFunc):
-        rule = AGGREGATES.get(type(call))
-        name = rule.name if rule else call.sql_name().lower()
-        inside = [unwrap(part) for part in (call.this, call.args.get("expression")) if part]
-        if all(isinstance(node, exp.Column) for node in inside):
-            return "_".join([name, *(node.name for node in inside)])
-        return name
-    return item.name if isinstance(item, exp.Column) else item.sql("duckdb", comments=False)
 
 
 def _put_in_order(outer: exp.Select, lumps: Mapping[str, Lumps], estimated: Sequence[bool]) -> None:
     """Rows by what the question says, then by their keys, ranges by their numbers."""
-    items = [unwrap(expression.unalias()) for expression in outer.expressions]
     aliases = {alias.alias.lower(): unwrap(alias.this) for alias in outer.find_all(exp.Alias)}
 
     def ranked(node: Node) -> Node:
         meant = unwrap(node)
-        if isinstance(meant, exp.Literal) and meant.name.isdigit():
-            meant = items[min(int(meant.name), len(items)) - 1]
-        elif isinstance(meant, exp.Column):
+        if isinstance(meant, exp.Column):
             meant = aliases.get(meant.name.lower(), meant)
         texts = lumps.get(meant.name) if isinstance(meant, exp.Column) else None
         if texts is None:
@@ -370,9 +284,9 @@ def _put_in_order(outer: exp.Select, lumps: Mapping[str, Lumps], estimated: Sequ
     rows = [] if order is None else list(order.expressions)
     for row in rows:
         row.set("this", ranked(row.this))
-    for index, figure in enumerate(estimated, start=1):
+    for item, figure in zip(outer.expressions, estimated, strict=True):
         if not figure:
-            key = ranked(exp.Literal.number(index))
+            key = ranked(item.unalias().copy())
             rows.append(exp.Ordered(this=key, desc=False, nulls_first=False))
     if rows:
         outer.set("order", exp.Order(expressions=rows))

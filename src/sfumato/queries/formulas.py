@@ -17,7 +17,15 @@ from sqlglot import exp
 from sfumato.draws import BoolArray
 from sfumato.operators.base import FloatArray
 from sfumato.queries.aggregates import Aggregate, Call, LinearSum, Numbers, power, shown_as
-from sfumato.queries.dialect import SCALARS, Node, is_aggregate, refuse, refuse_node, unwrap
+from sfumato.queries.dialect import (
+    SCALARS,
+    Node,
+    as_written,
+    is_aggregate,
+    refuse,
+    refuse_node,
+    unwrap,
+)
 
 Compute = Callable[[Sequence[Numbers]], Numbers]  # from the values of the parts
 
@@ -64,15 +72,11 @@ class Formula(Aggregate):
             is_aggregate(unwrap(side)) for side in (inner.this, inner.expression)
         )
         return cls(
-            node.sql(dialect="duckdb", comments=False),
+            as_written(node),
             tuple(parts),
             compute,
             divided and [len(part.sums()) for part in parts] == [1, 1],
         )
-
-    @property
-    def title(self) -> str:
-        return self.text
 
     @property
     def bends(self) -> bool:  # type: ignore[override]
@@ -135,7 +139,7 @@ def _compiled(node: Node, place_of: Callable[[Node], int]) -> Compute:
     if kind not in SCALARS:
         refuse_node(node)
     refuse(
-        f"{node.sql(dialect='duckdb', comments=False)[:60]!r} over aggregates",
+        f"{as_written(node)[:60]!r} over aggregates",
         "There are + - * / ^, abs, exp, ln, round, sqrt, nullif(x, 0) and numbers; compute the "
         "rest from the answer.",
     )
@@ -150,7 +154,7 @@ def _with_number(node: exp.Pow | exp.Round | exp.Nullif, inner: Compute) -> Comp
         literal = exp.Literal.number(0)
     if not isinstance(literal, exp.Literal) or literal.is_string:
         refuse(
-            f"{node.sql(dialect='duckdb', comments=False)[:60]!r} over aggregates",
+            f"{as_written(node)[:60]!r} over aggregates",
             "Write a number as its second argument.",
         )
     number = -float(literal.name) if negative else float(literal.name)

@@ -1,4 +1,4 @@
-"""Which column a name means."""
+"""Expressions of a question with their columns, and what the columns of its answer are called."""
 
 from __future__ import annotations
 
@@ -6,69 +6,46 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from sfumato.columns import Column, list_some
+from sfumato.columns import Column
 from sfumato.errors import QueryError
-from sfumato.queries.dialect import Node, check_scalar, refuse, unwrap
-from sfumato.queries.question import Term
+from sfumato.queries.dialect import AGGREGATES, Node, as_written, check_scalar, refuse, unwrap
+from sfumato.queries.question import ERRORS, Term
 from sfumato.queries.recoded import Lumps, as_lumps
+from sfumato.queries.resolved import unknown
 
 
 class Names:
-    """The columns of a release, found by name as SQL finds them: exactly, else ignoring case."""
+    """The columns of a release."""
 
-    def __init__(self, columns: Sequence[Column], table: str, lumps: Mapping[str, Lumps]) -> None:
+    def __init__(self, columns: Sequence[Column], lumps: Mapping[str, Lumps]) -> None:
         self._roles = {column.name: column.role for column in columns}
-        self._table, self._lumps = table, lumps
-
-    def find(self, name: str) -> str | None:
-        """The exact name of the column meant, or None."""
-        if name in self._roles:
-            return name
-        alike = [role for role in self._roles if role.lower() == name.lower()]
-        return alike[0] if len(alike) == 1 else None
+        self._lumps = lumps
 
     def column(self, node: exp.Column) -> str:
-        """The exact name of the column that a node means, or a `QueryError` with the list."""
+        """The column that a node means; `QueryError` where sqlglot found none."""
         if node.args.get("db") or not isinstance(node.this, exp.Identifier):
             refuse(
                 f"the name {node.sql(dialect='duckdb', comments=False)!r}",
                 "Write the column's name alone.",
             )
-        if node.table and node.table.lower() != self._table.lower():
-            raise QueryError(
-                f"There is no table {node.table!r} in this question. Write {node.name} alone, or "
-                f"{self._table}.{node.name}."
-            )
-        found = self.find(node.name)
-        if found is None:
-            raise self.unknown(node.name)
-        return found
-
-    def unknown(self, name: str) -> QueryError:
-        alike = [role for role in self._roles if role.lower() == name.lower()]
-        if alike:
-            return QueryError(
-                f"The name {name!r} could mean {' or '.join(alike)}. Write it exactly, in quotes."
-            )
-        return QueryError(
-            f"The release has no column {name!r}. Columns there are: "
-            f"{list_some(list(self._roles), 40)}."
-        )
+        if not node.table:
+            raise unknown(node.name, list(self._roles))
+        return node.name
 
     def term(self, node: Node, clause: str) -> Term:
-        """A scalar expression with its columns resolved; aggregates do not belong in one."""
+        """A scalar expression with its columns; aggregates do not belong in one."""
         inner = unwrap(node)
         check_scalar(inner, clause)
         used: set[str] = set()
 
-        def resolve(part: Node) -> Node:
+        def plain(part: Node) -> Node:
             if isinstance(part, exp.Column):
                 name = self.column(part)
                 used.add(name)
                 return exp.column(name, quoted=True)
             return part
 
-        tree = as_lumps(inner.transform(resolve), self._lumps)
+        tree = as_lumps(inner.transform(plain), self._lumps)
         quasi = frozenset(name for name in used if self._roles[name] == "quasi")
         return Term(tree, quasi, frozenset(used) - quasi)
 
@@ -78,3 +55,42 @@ class Names:
         if isinstance(inner, exp.And):
             return self.conjuncts(inner.left, clause) + self.conjuncts(inner.right, clause)
         return (self.term(inner, clause),)
+
+
+def output_names(items: Sequence[tuple[str, Node, bool]]) -> list[str]:
+    """From what an item was called, the item, and whether it has errors beside it: what has no name
+    is called after what it is, with a number where that is taken."""
+    taken: set[str] = set()
+    names: dict[int, str] = {}
+    for position, (given, item, errors) in sorted(enumerate(items), key=lambda one: not one[1][0]):
+        base = name = given or _title(item)
+        number = 1
+        while taken & (wanted := _all_names(name, errors)):
+            if given:
+                raise QueryError(
+                    f"Two columns of the answer would be called {name!r} (an aggregate c also "
+                    "brings c_stderr, c_low and c_high). Rename one with AS."
+                )
+            number += 1
+            name = f"{base}_{number}"
+        taken |= wanted
+        names[position] = name
+    return [names[position] for position in range(len(items))]
+
+
+def _all_names(name: str, errors: bool) -> set[str]:
+    return {name.lower(), *(f"{name}_{error}".lower() for error in ERRORS if errors)}
+
+
+def _title(item: Node) -> str:
+    call = unwrap(item.this) if isinstance(item, exp.Filter) else item
+    if not isinstance(call, exp.AggFunc):
+        return call.name if isinstance(call, exp.Column) else as_written(item)
+    rule = AGGREGATES.get(type(call))
+    name = rule.name if rule else call.sql_name().lower()
+    inside = [unwrap(part) for part in (call.this, call.args.get("expression")) if part]
+    if isinstance(call.this, exp.Distinct):
+        name, inside = f"{name}_distinct", call.this.expressions
+    inside = [part for part in inside if not isinstance(part, exp.Literal)]
+    columns = all(isinstance(part, exp.Column) for part in inside)
+    return "_".join([name, *(part.name for part in inside)]) if columns else name

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import cast
 
 import sqlglot
 from sqlglot import exp
@@ -15,9 +14,9 @@ from sfumato.columns import Column
 from sfumato.errors import QueryError
 from sfumato.queries.dialect import LONGEST_SQL, Node, filled, refuse, unwrap, with_quantiles
 from sfumato.queries.names import Names
-from sfumato.queries.nested import flattened
 from sfumato.queries.question import Ordering, Question
 from sfumato.queries.recoded import in_order, lumps_of
+from sfumato.queries.resolved import flat, resolved
 from sfumato.queries.select import Selection
 from sfumato.release.manifest import Merged
 
@@ -49,7 +48,8 @@ def parse(
     (['"age" > 40', '"disease" = \\'flu\\''], 'count')
     """
     with deep_refused():
-        return question_of(read(sql), columns, merges or {})
+        tree = resolved(read(sql), [column.name for column in columns])
+        return question_of(tree, columns, merges or {})
 
 
 @contextmanager
@@ -66,19 +66,20 @@ def deep_refused() -> Iterator[None]:
 def question_of(
     tree: Node, columns: Sequence[Column], merges: Mapping[str, Sequence[Merged]]
 ) -> Question:
-    """The question that a statement asks; `QueryError` where estimates cannot answer it."""
+    """The question that a resolved statement asks; `QueryError` where none is estimated."""
     if isinstance(tree, exp.SetOperation):
         refuse(tree.key.upper(), "Ask each SELECT as a question of its own.")
     if not isinstance(tree, exp.Select):
         refuse(f"the statement {tree.key.upper()}", f"Write for example: {_EXAMPLE}.")
     lumps = lumps_of(columns, merges)
-    select = flattened(tree, [column.name for column in columns])
+    select = flat(tree)
     for key in filled(select):
         if key in _CLAUSES:
             refuse(*_CLAUSES[key])
         if key not in _KNOWN or key == "kind":
             refuse(key.replace("_", " ").strip().upper(), f"Write for example: {_EXAMPLE}.")
-    names = Names(columns, _table_name(select), lumps)
+    _check_source(select)
+    names = Names(columns, lumps)
     selection = Selection(names, select.expressions)
     where = select.args.get("where")
     conjuncts = names.conjuncts(where.this, "WHERE") if where else ()
@@ -121,6 +122,8 @@ def read(sql: str) -> Node:
     tree = with_quantiles(statements[0])
     if not isinstance(tree, exp.Query):
         refuse(f"the statement {tree.key.upper()}", f"Write for example: {_EXAMPLE}.")
+    if any(clause.args.get("recursive") for clause in tree.find_all(exp.With)):
+        refuse("WITH RECURSIVE", "Write the question without it.")
     if tree.find(exp.Into):
         refuse(*_CLAUSES["into"])
     defined = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
@@ -154,8 +157,8 @@ def _check_table(table: Node, made: set[str]) -> None:
         )
 
 
-def _table_name(select: exp.Select) -> str:
-    """The name under which the SQL knows the one table, after checking that it is `release`."""
+def _check_source(select: exp.Select) -> None:
+    """The one table is `release`, as it is."""
     source = select.args.get("from_")
     if source is None:
         refuse("a SELECT without FROM", f"Write for example: {_EXAMPLE}.")
@@ -169,10 +172,8 @@ def _table_name(select: exp.Select) -> str:
             f"{', '.join(sorted(extra)).replace('_', ' ').upper()} after the table",
             "Write FROM release.",
         )
-    alias = table.args.get("alias")
-    if alias is not None and alias.args.get("columns"):
+    if table.args["alias"].args.get("columns"):
         refuse("column names after the table", "Use the release's own column names.")
-    return cast(str, table.alias or table.name)
 
 
 def _keys(group: exp.Group | None) -> list[Node]:
@@ -196,9 +197,7 @@ def _order(order: exp.Order | None, selection: Selection) -> tuple[Ordering, ...
             refuse("WITH FILL in ORDER BY", "Use `keys` so that empty groups appear.")
         if isinstance(ordered.this, exp.Var):
             refuse("ORDER BY ALL", "List the columns: ORDER BY a, b.")
-        tree = selection.ordinal(ordered.this, "ORDER BY")
-        if tree is None:
-            tree = selection.over_answer(ordered.this, aliases_first=True)
+        tree = selection.over_answer(ordered.this, aliases_first=True)
         nulls_first = bool(ordered.args.get("nulls_first"))
         orderings.append(Ordering(tree, bool(ordered.args.get("desc")), nulls_first))
     return tuple(orderings)

@@ -12,6 +12,7 @@ from sfumato.queries.aggregates import COUNT, DIFFERENT, Aggregate, Call, Rule
 from sfumato.queries.dialect import (
     AGGREGATES,
     Node,
+    as_written,
     filled,
     is_aggregate,
     refuse,
@@ -20,7 +21,7 @@ from sfumato.queries.dialect import (
     unwrap,
 )
 from sfumato.queries.formulas import Formula
-from sfumato.queries.names import Names
+from sfumato.queries.names import Names, output_names
 from sfumato.queries.question import ANSWER, ERRORS, Output, Term
 
 
@@ -38,7 +39,7 @@ class Selection:
     def group(self, nodes: Sequence[Node]) -> None:
         """Take the GROUP BY keys, then settle what each SELECT item is."""
         for node in nodes:
-            key = self._key(node)
+            key = self._names.term(node, "GROUP BY")
             if key.text not in self._key_texts():
                 self.keys.append(key)
         indices = [self._settle(item) for item in self._items]
@@ -52,17 +53,6 @@ class Selection:
     def _key_texts(self) -> list[str]:
         return [key.text for key in self.keys]
 
-    def _key(self, node: Node) -> Term:
-        node = unwrap(node)
-        if isinstance(node, exp.Literal):
-            return self._names.term(self._items[self._position(node, "GROUP BY")], "GROUP BY")
-        named = isinstance(node, exp.Column) and not node.table
-        if named and self._names.find(node.name) is None:
-            item = self._aliased(node.name)
-            if item is not None:
-                return self._names.term(self._items[item], "GROUP BY")
-        return self._names.term(node, "GROUP BY")
-
     def _settle(self, item: Node) -> tuple[str, int]:
         if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and item.is_star):
             refuse("SELECT *", "Name the keys and aggregates: SELECT a, COUNT(*) … GROUP BY a.")
@@ -73,7 +63,7 @@ class Selection:
         term = self._names.term(item, "SELECT")
         if term.text in self._key_texts():
             return "key", self._key_texts().index(term.text)
-        shown = item.sql(dialect="duckdb", comments=False)
+        shown = as_written(item)
         raise QueryError(
             f"{shown!r} in SELECT is neither a GROUP BY key nor an aggregate. Add it to GROUP BY, "
             "or select COUNT(*), SUM or AVG."
@@ -137,64 +127,12 @@ class Selection:
         return Call(rule, (inside,), condition, number)
 
     def _name_outputs(self, indices: Sequence[tuple[str, int]]) -> None:
-        taken: set[str] = set()
-
-        def claim(name: str, of: str) -> bool:
-            wanted = [name] + [f"{name}_{error}" for error in ERRORS if of == "aggregate"]
-            if any(name.lower() in taken for name in wanted):
-                return False
-            taken.update(name.lower() for name in wanted)
-            return True
-
-        chosen: dict[int, str] = {}
-        for position, (of, index) in enumerate(indices):
-            default_name = self._aliases[position] or (
-                self.keys[index].column if of == "key" else ""
-            )
-            if not default_name:
-                continue
-            if not claim(default_name, of):
-                raise QueryError(
-                    f"Two columns of the answer would be called {default_name!r} (an aggregate c "
-                    f"also brings c_stderr, c_low and c_high). Rename one with AS."
-                )
-            chosen[position] = default_name
-        for position, (of, index) in enumerate(indices):
-            if position in chosen:
-                continue
-            base = self._default_name(self._items[position], of, index)
-            name, number = base, 1
-            while not claim(name, of):
-                number += 1
-                name = f"{base}_{number}"
-            chosen[position] = name
-        for position, (of, index) in enumerate(indices):
-            self.outputs.append(Output(chosen[position], of, index))  # type: ignore[arg-type]
-
-    def _default_name(self, item: Node, of: str, index: int) -> str:
-        if of == "key":
-            return item.sql(dialect="duckdb", comments=False)
-        return self.aggregates[index].title
-
-    def _position(self, node: exp.Literal, clause: str) -> int:
-        number = int(node.name) if not node.is_string and node.name.isdigit() else 0
-        if not 1 <= number <= len(self._items):
-            raise QueryError(
-                f"{clause} {node.sql()} names no SELECT item. Write a name, or a number from 1 to "
-                f"{len(self._items)}."
-            )
-        return number - 1
-
-    def _aliased(self, name: str) -> int | None:
-        matches = [i for i, alias in enumerate(self._aliases) if alias.lower() == name.lower()]
-        return matches[0] if matches else None
-
-    def ordinal(self, node: Node, clause: str) -> Node | None:
-        """The answer's column for `ORDER BY 2`, None where the node is no number."""
-        node = unwrap(node)
-        if not isinstance(node, exp.Literal):
-            return None
-        return self._answer_column(self.outputs[self._position(node, clause)], "")
+        named = [
+            (alias or (item.name if isinstance(item, exp.Column) else ""), item, of == "aggregate")
+            for alias, item, (of, _) in zip(self._aliases, self._items, indices, strict=True)
+        ]
+        for name, (of, index) in zip(output_names(named), indices, strict=True):
+            self.outputs.append(Output(name, of, index))  # type: ignore[arg-type]
 
     def over_answer(self, node: Node, *, aliases_first: bool) -> Node:
         """Rewrite a HAVING or ORDER BY expression to the answer's columns `k0 … a0 …`."""
@@ -225,7 +163,7 @@ class Selection:
         if any(is_aggregate(part) for part in inner.walk()):
             return None
         columns = list(inner.find_all(exp.Column))
-        if not columns or any(self._names.find(column.name) is None for column in columns):
+        if not columns or not all(column.table for column in columns):
             return None
         text = self._names.term(inner, "HAVING").text
         return self._key_texts().index(text) if text in self._key_texts() else None
