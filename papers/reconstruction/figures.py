@@ -9,14 +9,19 @@ from math import prod
 
 import numpy as np
 
-from papers.reconstruction.chernoff import chernoff_samples, chernoff_violations
+from papers.reconstruction.chernoff import (
+    chernoff_samples,
+    chernoff_size,
+    chernoff_violations,
+    exact_limit,
+)
 from papers.reconstruction.data import Study
 from papers.tables import Series
 from sfumato.draws import BoolArray, Draws, IntArray
 from sfumato.mechanisms.reconstruction.drawing import draw_block
 from sfumato.mechanisms.reconstruction.groups import PersonalGroups
 from sfumato.mechanisms.reconstruction.levels import levels
-from sfumato.mechanisms.reconstruction.tails import FloatArray, Setting, chernoff_size, exact_limit
+from sfumato.mechanisms.reconstruction.tails import FloatArray, Setting
 from sfumato.mechanisms.reconstruction.testing import choose_samples, violations
 from sfumato.operators import Uniform
 from sfumato.operators.base import dyadic_floor

@@ -12,13 +12,12 @@ import numpy as np
 
 from papers.coded import People
 from papers.splu import methods
-from papers.splu.bounds import large_sum_curve
+from papers.splu.bounds import large_sum_curve, small_sum_curve
 from papers.splu.four_states import reconstruct_counting
 from papers.splu.methods import LAPLACE, Pool
 from papers.steps import Outcome
 from papers.tables import Series
 from sfumato.draws import Draws, IntArray
-from sfumato.guarantees.small_sum_tails import small_sum_curve
 from sfumato.operators.base import FloatArray
 from sfumato.results import Cell, ResultTable
 

@@ -9,12 +9,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from papers.splu.bounds import large_sum_curve, wrong_sum_bound
+from papers.splu.bounds import (
+    large_sum_curve,
+    small_sum_curve,
+    wrong_condition_sum,
+    wrong_sum_bound,
+)
 from sfumato.guarantees.small_sum_tails import (
     large_sum,
-    small_sum_curve,
     small_sum_privacy,
-    wrong_condition_sum,
     wrong_sum,
     wrong_sums,
 )

@@ -9,11 +9,12 @@ from itertools import product
 import numpy as np
 import pytest
 
+from papers.reconstruction.chernoff import chernoff_size, exact_limit
 from sfumato.draws import Draws
 from sfumato.mechanisms.reconstruction.drawing import draw_block
 from sfumato.mechanisms.reconstruction.groups import PersonalGroups
 from sfumato.mechanisms.reconstruction.levels import level_of, levels
-from sfumato.mechanisms.reconstruction.tails import Setting, chernoff_size, exact_limit, tails
+from sfumato.mechanisms.reconstruction.tails import Setting, tails
 from sfumato.mechanisms.reconstruction.testing import choose_samples, private_cells
 from sfumato.operators import Uniform
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sfumato.columns import value_text
 from sfumato.mechanisms.protocol import PlanTable
 from sfumato.mechanisms.reconstruction.merging import Merge
 
@@ -16,17 +15,13 @@ if TYPE_CHECKING:
     from sfumato.mechanisms.reconstruction.sampled import SampledPlan
 
 USUAL = tuple(Fraction(tenths, 10) for tenths in range(1, 6))  # the paper's λ and δ
-_SHOWN_PAIRS = 10
 
 
 def describe_sampling(plan: SampledPlan) -> tuple[list[PlanTable], list[str]]:
-    """v_g and v_r by λ and δ, merges, levels and the price."""
-    tables = [exposure_table(plan), level_table(plan)]
+    """v_g and v_r by λ and δ, merges and the price."""
+    tables = [exposure_table(plan)]
     if any(merge.changes for merge in plan.groups.merges):
         tables.insert(0, merge_table(plan.groups.merges))
-    rejected = rejected_table(plan.groups.merges)
-    if rejected.rows:
-        tables.insert(1, rejected)
     whole = np.where(plan.samples > 0, plan.groups.sizes, 0)
     growth = plan.moments(plan.samples)[1] / plan.moments(whole)[1]
     notes = [
@@ -61,42 +56,10 @@ def exposure_table(plan: SampledPlan) -> PlanTable:
 
 
 def merge_table(merges: tuple[Merge, ...]) -> PlanTable:
-    rows = [(m.column, len(m.domain), m.count, m.pairs, len(m.rejected)) for m in merges]
+    rows = [(m.column, len(m.domain), m.count, m.pairs, m.rejected) for m in merges]
     return PlanTable(
         "Merged",
         "quasi values that say the same about the sensitive column",
         ("column", "values", "after merging", "pairs inside", "of them told apart"),
-        rows,
-    )
-
-
-def rejected_table(merges: tuple[Merge, ...]) -> PlanTable:
-    """Pairs inside a merged class that the test tells apart (errata R7)."""
-    rows = [
-        (m.column, value_text(m.domain[first]), value_text(m.domain[second]))
-        for m in merges
-        for first, second in m.rejected[:_SHOWN_PAIRS].tolist()
-    ]
-    total = sum(len(m.rejected) for m in merges)
-    return PlanTable(
-        "Overridden",
-        "pairs that differ by the test and are merged nevertheless",
-        ("column", "value", "and"),
-        rows,
-        note=f"({total:,} pairs in all; merge=complete merges none of them)" if rows else "",
-    )
-
-
-def level_table(plan: SampledPlan) -> PlanTable:
-    sizes, shares = plan.groups.sizes, plan.groups.largest / plan.groups.sizes
-    rows = []
-    for level in plan.levels:
-        inside = (shares > level.above) & (shares <= level.to)
-        sampled = inside & (plan.samples < sizes)
-        rows.append((level.above, level.to, level.sample, int(inside.sum()), int(sampled.sum())))
-    return PlanTable(
-        "Levels",
-        "records perturbed of a group, by its largest share",
-        ("share above", "up to", "records", "groups", "sampled"),
         rows,
     )

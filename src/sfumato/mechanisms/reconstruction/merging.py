@@ -33,15 +33,14 @@ _LONGEST = 60  # letters of a label
 class Merge:
     """The classes of one column's values: `classes[v]` is the class of the value with code v.
 
-    `rejected` lists the pairs inside a class that the test tells apart, `pairs` says how many
-    pairs inside a class there are.
+    `pairs` inside a class there are, of which the test tells `rejected` apart.
     """
 
     column: str
     domain: tuple[Value, ...]
     classes: IntArray
     pairs: int
-    rejected: IntArray  # shape (k, 2): codes
+    rejected: int
 
     @property
     def count(self) -> int:
@@ -62,7 +61,7 @@ class Merge:
         """A short name for each class, different from every other.
 
         >>> codes = np.array([0, 0, 0, 1, 0])
-        >>> Merge("age", (16, 17, 18, 19, 20), codes, 6, np.empty((0, 2), np.int64)).labels()
+        >>> Merge("age", (16, 17, 18, 19, 20), codes, 6, 0).labels()
         ('16..18 | 20', '19')
         """
         names: list[str] = []
@@ -101,7 +100,7 @@ def merge_values(
     ('a | b', 'c')
     """
     if linkage == "none" or len(domain) < 2:
-        return _unmerged(column, domain)
+        return Merge(column, domain, np.arange(len(domain)), 0, 0)
     most = _MOST_LINKED if linkage == "complete" else _MOST_COMPARED
     if len(domain) > most:
         raise DataError(
@@ -114,7 +113,7 @@ def merge_values(
     classes = _in_order(classes)
     inside = classes[:, None] == classes[None, :]
     pairs = (int(inside.sum()) - len(domain)) // 2
-    rejected = np.argwhere(np.triu(apart & inside, 1))
+    rejected = int((apart & inside).sum()) // 2
     return Merge(column, domain, classes, pairs, rejected)
 
 
@@ -175,11 +174,6 @@ def _in_order(classes: IntArray) -> IntArray:
     rank = np.empty(len(first), np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
     return np.asarray(rank[inverse.reshape(-1)])
-
-
-def _unmerged(column: str, domain: tuple[Value, ...]) -> Merge:
-    none = np.empty((0, 2), np.int64)
-    return Merge(column, domain, np.arange(len(domain)), 0, none)
 
 
 def _text(value: Value) -> str:

@@ -1,4 +1,4 @@
-"""How far the estimate of a share errs: Chernoff's bound, and the exact tails of two binomials.
+"""How far the estimate of a share errs: the exact tails of two binomials.
 
 A personal group of `size` records has `count` of them with some value, a share f. `sample` of its
 records are perturbed with retention p over m values (all of them where sample = size) and scaled
@@ -36,20 +36,6 @@ class Setting:
     def background(self) -> Fraction:
         """(1−p)/m: the chance that a record of another value is published as this one."""
         return (1 - self.retention) / self.values
-
-
-def chernoff_size(share: float | Fraction, setting: Setting) -> float:
-    """s_g: the largest group that Chernoff's bound calls private (Equation 10).
-
-    Far too generous: the exact tails at s_g are 7 to 250 times smaller than δ (errata R1).
-
-    >>> setting = Setting(Fraction("0.3"), Fraction("0.3"), Fraction(1, 2), 10)
-    >>> math.floor(chernoff_size(0.5, setting))
-    128
-    """
-    p, f = float(setting.retention), float(share)
-    spread = f * p + float(setting.background)
-    return -2 * spread * math.log(setting.chance) / (float(setting.error) * p * f) ** 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,20 +82,6 @@ def tails(setting: Setting, size: IntArray, sample: IntArray, count: IntArray) -
     reached = _reach_at_least(setting, repeated[0], repeated[1], repeated[2], least)
     reached = reached.reshape(4, -1)[:, inverse]
     return Tails(reached[0], 1 - reached[1], reached[2], 1 - reached[3])
-
-
-def exact_limit(share: Fraction, setting: Setting) -> int:
-    """The largest group, without sampling, whose exact tails both reach δ; 0 where there is none.
-
-    Sizes n for which n·f is a whole number; beyond s_g Chernoff's bound already rules them out.
-
-    >>> exact_limit(Fraction(1, 2), Setting(Fraction("0.3"), Fraction("0.3"), Fraction(1, 2), 10))
-    10
-    """
-    step = share.denominator
-    n = np.arange(step, math.floor(chernoff_size(share, setting)) + 1, step, dtype=np.int64)
-    private = tails(setting, n, n, n // step * share.numerator).both_ways(float(setting.chance))
-    return int(n[private].max()) if private.any() else 0
 
 
 def _whole_floor(size: IntArray, count: IntArray, q: Fraction, r: Fraction) -> IntArray:
@@ -186,24 +158,13 @@ def _convolved(setting: Setting, n: IntArray, k: IntArray, least: IntArray) -> F
 
 
 def distinct_rows(*columns: IntArray) -> tuple[IntArray, IntArray]:
-    """The first place of each different row of whole numbers ≥ 0, and which of them each row is.
-
-    Small ranges go through a table of flags, the rest through one sort of packed keys.
-    """
-    spans = [int(column.max(initial=0)) + 1 for column in columns]
-    key = np.zeros(len(columns[0]), np.int64)
-    room = 1
-    for column, span in zip(columns, spans, strict=True):
+    """The first place of each different row of whole numbers ≥ 0, and which of them each row is."""
+    key, room = np.zeros(len(columns[0]), np.int64), 1
+    for column in columns:
+        span = int(column.max(initial=0)) + 1
         if room * span >= 1 << 62:  # too wide to pack: number what is there so far
             key, room = np.unique(key, return_inverse=True)[1].reshape(-1), len(key)
         key = key * span + column
         room *= span
-    if room <= 4 * len(key) + (1 << 16):
-        first = np.full(room, -1, np.int64)
-        first[key[::-1]] = np.arange(len(key) - 1, -1, -1)
-        used = np.flatnonzero(first >= 0)
-        number = np.empty(room, np.int64)
-        number[used] = np.arange(len(used))
-        return first[used], number[key]
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
     return first, inverse.reshape(-1)
