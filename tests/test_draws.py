@@ -299,62 +299,43 @@ def all_slots(permutation: Permutation) -> list[list[int]]:
     return [slots[values == value].tolist() for value in range(len(permutation.sizes))]
 
 
-def permutation_of(seed: int, sizes: list[int], entries: int) -> Permutation:
-    """A permutation whose explicit tables hold so many entries at most."""
-    with patch.object(Permutation, "TABLE_ENTRIES", entries):
-        return Draws.from_seed(seed).permutation("p", sizes)
-
-
 @settings(deadline=None, max_examples=60)
 @given(
     sizes=st.lists(st.integers(0, 300), max_size=6),
-    entries=st.sampled_from([0, 5, 100, 1 << 21]),
+    at_once=st.sampled_from([1, 5, 100, 1 << 21]),
     seed=st.integers(0, 100),
 )
-def test_permutations_are_bijections(sizes: list[int], entries: int, seed: int) -> None:
-    """With tables, networks and a mixture of both, in any order of evaluation."""
-    permutation = permutation_of(seed, sizes, entries)
-    for size, slots in zip(sizes, all_slots(permutation), strict=True):
-        assert sorted(slots) == list(range(size))
+def test_permutations_are_bijections(sizes: list[int], at_once: int, seed: int) -> None:
+    """The same ones however many words are drawn at once."""
+    with patch("sfumato.permutations._AT_ONCE", at_once):
+        slots = all_slots(Draws.from_seed(seed).permutation("p", sizes))
+    assert slots == all_slots(Draws.from_seed(seed).permutation("p", sizes))
+    for size, of_value in zip(sizes, slots, strict=True):
+        assert sorted(of_value) == list(range(size))
 
 
 def test_permutations_travel() -> None:
     """To the workers of an engine, before or after they were first asked."""
     for asked in (False, True):
-        permutation = permutation_of(5, [4, 300], 100)
+        permutation = Draws.from_seed(5).permutation("p", [4, 300])
         known = all_slots(permutation) if asked else None
         again = all_slots(pickle.loads(pickle.dumps(permutation)))
         assert again == (known or all_slots(permutation))
 
 
-def test_permutation_beyond_the_tables_is_a_bijection() -> None:
-    size = (1 << 21) + 12345
-    permutation = Draws.from_seed(17).permutation("big", [10, size])
-    slots = permutation(np.ones(size, np.int64), np.arange(size))
-    assert bool((np.sort(slots) == np.arange(size)).all())
-    # a rank's slot does not depend on what is evaluated beside it
-    assert permutation([1, 0, 1], [5, 3, 99]).tolist()[::2] == slots[[5, 99]].tolist()
-    # neighbours do not stay together: the mean distance of a random pair is a third of the size
-    distance = np.abs(np.diff(slots[:200_000])).mean() / size
-    assert abs(distance - 1 / 3) < 0.01
-
-
-@pytest.mark.parametrize("entries", [0, 1 << 21], ids=["network", "table"])
-def test_permutations_of_small_sizes_are_uniform(entries: int) -> None:
+def test_permutations_of_small_sizes_are_uniform() -> None:
     seen: dict[tuple[int, ...], int] = {}
     for number in range(6000):
-        permutation = permutation_of(number, [4], entries)
+        permutation = Draws.from_seed(number).permutation("p", [4])
         slots = tuple(permutation(np.zeros(4, int), np.arange(4)).tolist())
         seen[slots] = seen.get(slots, 0) + 1
     assert len(seen) == 24
     assert_law(np.array(list(seen.values())), np.full(24, 1 / 24))
 
 
-@pytest.mark.parametrize("entries", [0, 1 << 21], ids=["network", "table"])
-def test_one_rank_lands_everywhere_alike(entries: int) -> None:
+def test_one_rank_lands_everywhere_alike() -> None:
     sizes = [13] * 8000  # independent permutations under one key
-    permutation = permutation_of(18, sizes, entries)
-    slots = permutation(np.arange(8000), np.full(8000, 5))
+    slots = Draws.from_seed(18).permutation("p", sizes)(np.arange(8000), np.full(8000, 5))
     assert_law(np.bincount(slots, minlength=13), np.full(13, 1 / 13))
 
 

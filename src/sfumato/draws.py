@@ -27,7 +27,6 @@ from sfumato.errors import DataError, UsageError
 from sfumato.keystream import IntArray, Words, encrypt_blocks, raw_bytes
 from sfumato.permutations import Permutation
 from sfumato.private import read_private
-from sfumato.sorting import sorted_places
 
 __all__ = [
     "KEY_BYTES",
@@ -228,7 +227,7 @@ class Draws:
 
     def order(self, purpose: str, n: int) -> IntArray:
         """A uniformly random order of `0 … n-1` (up to n²/2⁶⁵, the chance of a tie). O(n)."""
-        return sorted_places(self.words(purpose, Positions(0, n)))
+        return np.argsort(self.words(purpose, Positions(0, n)))
 
     def choose(self, purpose: str, n: int, k: int) -> IntArray:
         """`k` different integers of `[0, n)`, every subset equally likely, sorted. O(k) words."""
@@ -249,14 +248,7 @@ class Draws:
 
     def permutation(self, purpose: str, sizes: npt.ArrayLike) -> Permutation:
         """Independent keyed permutations of `[0, sizes[x])` for every x."""
-        return Permutation(
-            self._subkey("permutation " + purpose),
-            partial(self._first_words, purpose + " table"),  # plans travel to workers: no lambda
-            np.asarray(sizes, np.int64),
-        )
-
-    def _first_words(self, purpose: str, count: int) -> Words:
-        return self.words(purpose, Positions(0, count))
+        return Permutation(partial(self._stream, purpose + " table"), np.asarray(sizes, np.int64))
 
     # -- counts -----------------------------------------------------------------------------------
 
