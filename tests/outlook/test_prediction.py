@@ -12,7 +12,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.draws import Draws
-from sfumato.engines.choosing import TableCounts, with_counts
+from sfumato.engines.choosing import with_counts
 from sfumato.engines.counting import take_profile
 from sfumato.mechanisms import Plan, parse_mechanism
 from sfumato.operators.absolute import expected_absolute
@@ -46,7 +46,7 @@ def planned(table: sf.Table, mechanism: str, promise: str) -> tuple[Plan, Profil
     profile = take_profile(table)
     way = parse_mechanism(mechanism)
     promised = way.promised(sf.parse_guarantee(promise))
-    profile = with_counts(profile, [way], TableCounts(table))
+    profile = with_counts(profile, [way], table)
     return way.plan(profile, promised, Draws.from_seed(1)), profile
 
 

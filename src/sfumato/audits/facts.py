@@ -14,9 +14,9 @@ from sfumato.audits.findings import Direction, Finding
 from sfumato.columns import Column, Range, Values, value_text, value_to_json
 from sfumato.draws import Draws
 from sfumato.engines.binning import bins_of
-from sfumato.engines.choosing import TableCounts, with_counts
+from sfumato.engines.choosing import with_counts
 from sfumato.engines.publication import missing_rule
-from sfumato.engines.quasi import quasi_column
+from sfumato.engines.quasi import QuasiColumn
 from sfumato.engines.staging import is_coded, stage
 from sfumato.engines.together import told_by_release
 from sfumato.errors import SfumatoError
@@ -116,13 +116,15 @@ def _strange(case: AuditCase, column: Column) -> Iterator[str]:
     elif name in getattr(case.release.plan, "merges", ()):
         return  # the plan of samples is made again
     else:
-        again, seen = quasi_column(case.table, name), _distinct(case, quoted(name))
+        seen, kind = _distinct(case, quoted(name)), case.table.type_of(name)
         try:
-            seen = seen.cast(again.type)
+            seen = seen.cast(kind)
         except pa.ArrowInvalid:  # values of another type, as after a merge that nobody states
             yield f"the type of {name}"
             return
-        again.add(seen.dictionary_encode() if is_coded(again.type) else seen)
+        coded = seen.dictionary_encode() if is_coded(kind) else None
+        again = QuasiColumn(case.table, name, None if coded is None else coded.dictionary)
+        again.add(seen if coded is None else coded.indices)
         kept = again.column().domain
     if not isinstance(domain, Values) or not isinstance(kept, Values):
         yield from [] if domain == kept else [f"the domain of {name}"]
@@ -180,7 +182,7 @@ def check_facts(case: AuditCase) -> Iterator[Finding]:
         )
         wrong += [] if plan.beyond == beyond else ["beyond"]
         try:
-            profile = with_counts(case.profile, [case.mechanism], TableCounts(case.table))
+            profile = with_counts(case.profile, [case.mechanism], case.table)
             public = case.mechanism.plan(profile, case.guarantee, Draws.from_seed(0)).public()
         except SfumatoError:
             public = {}

@@ -16,7 +16,7 @@ from sfumato.audits.case import AuditCase, concerns, quoted
 from sfumato.audits.findings import CheckResult, Direction, Finding
 from sfumato.columns import in_json, value_text, value_to_json
 from sfumato.draws import Draws, IntArray
-from sfumato.engines.choosing import TableCounts, with_counts
+from sfumato.engines.choosing import with_counts
 from sfumato.errors import SfumatoError
 from sfumato.guarantees import ReconstructionPrivacy
 from sfumato.mechanisms.reconstruction.sampled import SampledPlan
@@ -31,7 +31,7 @@ class Sampled:
         mechanism, manifest = case.mechanism, case.release.manifest
         if not isinstance(mechanism, SamplingPerturbingScaling):
             raise SfumatoError(f"'{manifest.mechanism}' does not keep '{case.guarantee}'.")
-        profile = with_counts(case.profile, [mechanism], TableCounts(case.table))
+        profile = with_counts(case.profile, [mechanism], case.table)
         self.case = case
         self.plan: SampledPlan = mechanism.plan(profile, case.guarantee, Draws.from_seed(0))
 

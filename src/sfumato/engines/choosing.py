@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Protocol
 
-from sfumato.columns import Value, list_some, value_text
+from sfumato.columns import list_some, value_text
 from sfumato.draws import Draws
 from sfumato.engines.binning import count_binned
 from sfumato.engines.counting import Progress, count_cells, count_holdings, take_profile
@@ -17,42 +16,11 @@ from sfumato.errors import UsageError
 from sfumato.guarantees import DEFAULT_PROMISE, Guarantee
 from sfumato.guarantees.value_table import label
 from sfumato.mechanisms import MECHANISMS, Mechanism, Plan, TablePlan, mechanisms_for
-from sfumato.profile import BinnedCounts, Cells, Holdings, Profile
+from sfumato.profile import Holdings, Profile
 from sfumato.table import Table
 from sfumato.textform import decimal_text, rational
 
 MOST_IN_BLOCKS = 1000  # values: answers from blocks take seconds with more, so a default has none
-
-
-class Counts(Protocol):
-    """Who counts groups of people by what they have in sensitive columns."""
-
-    def cells(self, column: str, values: tuple[Value, ...]) -> Cells: ...
-
-    def holdings(self, profile: Profile) -> Holdings: ...
-
-    def binned(self, holdings: Holdings) -> BinnedCounts: ...
-
-
-class TableCounts:
-    """Counts of a table, which is looked at once."""
-
-    def __init__(
-        self, table: Table, *, threads: bool = True, progress: Progress = no_progress
-    ) -> None:
-        self.table = stage(table, threads=threads, progress=progress)
-
-    def profile(self) -> Profile:
-        return take_profile(self.table)
-
-    def cells(self, column: str, values: tuple[Value, ...]) -> Cells:
-        return count_cells(self.table, column, values)
-
-    def holdings(self, profile: Profile) -> Holdings:
-        return count_holdings(self.table, profile.histograms)
-
-    def binned(self, holdings: Holdings) -> BinnedCounts:
-        return count_binned(self.table, holdings)
 
 
 def choose_draws(table: Table, seed: int | None, key_file: str | Path | None) -> Draws:
@@ -85,7 +53,7 @@ def possible_mechanisms(guarantee: Guarantee, mechanism: Mechanism | None) -> li
     return mechanisms
 
 
-def with_counts(profile: Profile, possible: Sequence[Mechanism], counts: Counts) -> Profile:
+def with_counts(profile: Profile, possible: Sequence[Mechanism], table: Table) -> Profile:
     """The profile with its cells, bins or kinds, where a mechanism in question looks at them.
 
     Of many values bins are counted for a mechanism that was named, not for one among several.
@@ -96,29 +64,29 @@ def with_counts(profile: Profile, possible: Sequence[Mechanism], counts: Counts)
         and profile.holdings is None
         and any(candidate.needs_holdings for candidate in possible)
     ):
-        profile = replace(profile, holdings=counts.holdings(profile))
+        profile = replace(profile, holdings=count_holdings(table, profile.histograms))
     if several:
         named = len(possible) == 1 and possible[0].needs_bins  # by itself it is not chosen
         if named and profile.binned is None and profile.holdings is not None:
-            profile = replace(profile, binned=counts.binned(profile.holdings))
+            profile = replace(profile, binned=count_binned(table, profile.holdings))
         return profile
     (histogram,) = profile.histograms.values()
     if profile.cells is None and any(candidate.needs_cells for candidate in possible):
-        profile = replace(profile, cells=counts.cells(histogram.column, histogram.values))
+        profile = replace(profile, cells=count_cells(table, histogram.column, histogram.values))
     answerable = len(possible) == 1 or len(histogram.values) <= MOST_IN_BLOCKS
     if (
         profile.binned is None
         and answerable
         and any(candidate.needs_bins for candidate in possible)
     ):
-        profile = replace(profile, binned=counts.binned(Holdings.one(histogram)))
+        profile = replace(profile, binned=count_binned(table, Holdings.one(histogram)))
     return profile
 
 
 def profile_for(table: Table, guarantee: Guarantee, mechanism: Mechanism | None = None) -> Profile:
     """The counts of a table that planning needs, taken on this machine."""
-    counts = TableCounts(table)
-    return with_counts(counts.profile(), possible_mechanisms(guarantee, mechanism), counts)
+    table = stage(table)
+    return with_counts(take_profile(table), possible_mechanisms(guarantee, mechanism), table)
 
 
 def choose_plan(

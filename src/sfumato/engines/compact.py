@@ -16,36 +16,34 @@ from sfumato.profile import Histogram, Profile
 from sfumato.table import Table
 
 
+def compact(
+    table: Table, profile: Profile, batch: pa.RecordBatch, made: Published
+) -> pa.RecordBatch:
+    """The published rows of a batch: codes wherever there are some."""
+    arrays = [batch.column(name) for name in table.quasi]
+    arrays = [a.indices if pa.types.is_dictionary(a.type) else a for a in arrays]
+    for name, codes in made.codes.items():
+        arrays.append(pa.array(codes).cast(code_type(len(profile.histograms[name].values))))
+    arrays += [pa.array(numbers).cast(pa.int32()) for numbers in made.extra.values()]
+    rows = pa.RecordBatch.from_arrays(arrays, names=[*table.quasi, *made.codes, *made.extra])
+    return rows if made.keep is None or made.keep.all() else rows.filter(pa.array(made.keep))
+
+
 class CompactRows:
-    """The columns of a release: its rows in compact form, and what they stand for."""
+    """The columns of a release, whose rows are noted in compact form: what they stand for."""
 
     def __init__(self, table: Table, profile: Profile, quasi: Sequence[QuasiColumn]) -> None:
         self.table, self.profile, self.quasi = table, profile, quasi
 
-    def add(self, batch: pa.RecordBatch, outcome: Published) -> pa.RecordBatch:
-        """The published rows of a batch in compact form; domains are noted on the way."""
-        coded = [(array, self._code_type(name)) for name, array in outcome.codes.items()]
-        coded += [(array, pa.int32()) for array in outcome.extra.values()]
-        kept = outcome.keep
-        if kept is not None and not kept.all():
-            batch = batch.filter(pa.array(kept))
-            coded = [(array[kept], kind) for array, kind in coded]
-        arrays = self._quasi(batch)
-        arrays += [pa.array(array).cast(kind) for array, kind in coded]
-        names = [*self.table.quasi, *outcome.codes, *outcome.extra]
-        return pa.RecordBatch.from_arrays(arrays, names=names)
+    def add(self, rows: pa.RecordBatch) -> None:
+        for column in self.quasi:
+            column.add(rows.column(column.name))
 
-    def _quasi(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        return [column.add(batch.column(column.name)) for column in self.quasi]
-
-    def _code_type(self, name: str) -> pa.DataType:
-        return code_type(len(self.profile.histograms[name].values))
-
-    def ordered(self, compact: pa.RecordBatch) -> pa.RecordBatch:
+    def ordered(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Rows with codes in the order of their domains, once all have been added."""
-        arrays = [column.ordered(compact.column(column.name)) for column in self.quasi]
-        names = compact.schema.names
-        arrays += [self._shown(compact.column(name), name) for name in names[len(arrays) :]]
+        arrays = [column.ordered(rows.column(column.name)) for column in self.quasi]
+        names = rows.schema.names
+        arrays += [self._shown(rows.column(name), name) for name in names[len(arrays) :]]
         return pa.RecordBatch.from_arrays(arrays, names=names)
 
     def side(self, table: pa.Table) -> pa.RecordBatch:
@@ -64,17 +62,10 @@ class CompactRows:
         histogram = self.profile.histograms.get(name)
         return codes if histogram is None else missing_apart(codes, histogram)
 
-    def check_stated(self) -> None:
-        """Refuse rows with values outside a stated domain."""
-        for quasi in self.quasi:
-            quasi.check_stated()
-
     def columns(self) -> tuple[Column, ...]:
         """What the manifest says of the columns, once all rows have been added."""
-        return (
-            *(column.column() for column in self.quasi),
-            *sensitive_columns(self.table, self.profile),
-        )
+        quasi = [column.column() for column in self.quasi]
+        return (*quasi, *sensitive_columns(self.table, self.profile))
 
 
 def sensitive_columns(table: Table, profile: Profile) -> tuple[Column, ...]:

@@ -1,73 +1,40 @@
-"""What an engine is: it counts a table where it lies, and writes what a plan makes of it."""
+"""What an engine is: it stages a table where it lies, and writes what a plan makes of it."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 
-from sfumato.columns import Column
-from sfumato.draws import Draws, IntArray
-from sfumato.engines.choosing import TableCounts
-from sfumato.engines.counting import Progress, no_progress
-from sfumato.engines.from_cells import CellStream
+from sfumato.draws import Draws
+from sfumato.engines.compact import CompactRows, compact
+from sfumato.engines.from_cells import columns_of, made_rows
+from sfumato.engines.options import RunOptions, Written
+from sfumato.engines.quasi import QuasiColumn
 from sfumato.engines.spelling import restored, spell
-from sfumato.engines.staging import LARGE, stage
-from sfumato.engines.stream import RowStream
-from sfumato.mechanisms import CellPlan, Plan, RecordPlan
-from sfumato.mechanisms.generalized import Generalized
+from sfumato.engines.staging import LARGE, stage, staged
+from sfumato.engines.stream import StreamSection, apply_plan, changed
+from sfumato.engines.whole import write_generalized
+from sfumato.mechanisms import CellPlan, Plan, RecordPlan, TablePlan
 from sfumato.profile import Profile
 from sfumato.table import Table
 from sfumato.table.spool import Spool
 
-Follow = Callable[[Generalized, IntArray], object]
 
+class LocalEngine:
+    """One run over one table: stage it, then write what a plan makes of it. Use it in a `with`.
 
-@dataclass(frozen=True)
-class RunOptions:
-    """How a run is to be done; what it promises is not among them.
-
-    `joint` asks for a promise about all sensitive columns together.
-    `release` is where the release will be, `follow` sees ranges and sets with
-    who matches whom, and the row at each place: for an audit that repeats the run.
+    This one reads the table once, in batches and bounded memory; a plan that looks at all records
+    has them in memory. Another engine is a subclass in `engines.publishing.ENGINES`; nothing else
+    knows of it.
     """
 
-    release: Path
-    left_out: Fraction = Fraction(1)  # largest share of the people about whom nothing is promised
-    batch_rows: int = 1 << 17
-    threads: bool = True
-    progress: Progress = no_progress
-    follow: Follow | None = None
-    joint: bool = False
-
-
-@dataclass(frozen=True)
-class Written:
-    """What a run wrote: the columns of its records, how many there are, and what the plan adds to
-    its public fields once it saw all records."""
-
-    columns: tuple[Column, ...]
-    rows: int
-    plan: Mapping[str, int] = field(default_factory=dict)
-
-
-class Engine(TableCounts, ABC):
-    """One run over one table: count it, then write what a plan makes of it. Use it in a `with`.
-
-    Counts are those of this machine unless an engine takes its own.
-
-    A new engine is a subclass in `engines.publishing.ENGINES`; nothing else knows of it.
-    """
-
-    name: ClassVar[str]
-    plans: ClassVar[tuple[type[Plan], ...]] = (RecordPlan, CellPlan)  # those that it can run
+    name: ClassVar[str] = "local"
+    plans: ClassVar[tuple[type[Plan], ...]] = (RecordPlan, CellPlan, TablePlan)  # that it can run
 
     def __init__(self, table: Table, options: RunOptions) -> None:
         self.table, self.options = table, options
@@ -91,26 +58,46 @@ class Engine(TableCounts, ABC):
     ) -> None:
         self.held.__exit__(kind, error, trace)
 
-    def take(self, table: Table) -> None:
-        """Go on with the rows of the table that are to be published."""
-        self.table = table
-
-    @abstractmethod
-    def stream(self, plan: RecordPlan, profile: Profile, draws: Draws) -> RowStream:
-        """The records that a plan publishes one by one."""
+    def rows(self, plan: RecordPlan, profile: Profile, draws: Draws) -> Iterator[pa.RecordBatch]:
+        """The records that a plan publishes one by one, in compact form."""
+        options, table = self.options, self.table
+        section, read = StreamSection.whole(profile, plan), 0
+        for batch, made in apply_plan(
+            table,
+            profile,
+            plan,
+            draws,
+            section,
+            batch_rows=options.batch_rows,
+            threads=options.threads,
+        ):
+            read += batch.num_rows
+            yield compact(table, profile, batch, made)
+            options.progress("publishing", read, profile.rows)
 
     def write(self, folder: Path, plan: Plan, profile: Profile, draws: Draws) -> Written:
         """Write all files of the release but the manifest."""
-        stream: RowStream
+        if isinstance(plan, TablePlan):
+            return write_generalized(folder, self.table, profile, plan, draws, self.options)
         if isinstance(plan, CellPlan):  # rows follow from counts, wherever the records are
-            stream = CellStream(self.table, profile, plan, draws, self.options.progress)
+            quasi = columns_of(self.table, plan)
+            made = made_rows(self.table, plan, draws)
+            published = (compact(self.table, profile, *row) for row in made)
         else:
             assert isinstance(plan, RecordPlan), type(plan)
-            stream = self.stream(plan, profile, draws)
-        rows = stream.rows
-        records, listed = Spool(), Spool()
-        for batch in stream:
+            domains = staged(self.table).domains
+            quasi = [QuasiColumn(self.table, n, domains.get(n)) for n in self.table.quasi]
+            published = self.rows(plan, profile, draws)
+        rows, records, number = CompactRows(self.table, profile, quasi), Spool(), 0
+        for batch in published:
+            number += batch.num_rows
+            rows.add(batch)
             records.add(batch)
+        if number != profile.rows - plan.withheld:
+            expected = profile.rows - plan.withheld
+            raise changed(self.table, f"{number:,} of {expected:,} records arrived")
+        for column in quasi:
+            column.check_stated()
         columns = rows.spelled()
 
         def ordered() -> Iterator[pa.RecordBatch]:
@@ -119,7 +106,7 @@ class Engine(TableCounts, ABC):
         def shown() -> Iterator[pa.RecordBatch]:
             return (restored(columns, batch) for batch in ordered())
 
-        many = stream.published > LARGE
+        many, listed = number > LARGE, Spool()
         sides = plan.side_tables(shown) if isinstance(plan, RecordPlan) else {}
         for piece in sides.get("sensitive", ()):
             listed.add(rows.side(piece))
@@ -127,4 +114,4 @@ class Engine(TableCounts, ABC):
             spell(folder, columns, ordered, listed.__iter__, plan.first_buckets, many=many)
         else:
             spell(folder, columns, ordered, many=many)
-        return Written(rows.columns(), stream.published)
+        return Written(rows.columns(), number)

@@ -9,52 +9,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.draws import Draws
-from sfumato.engines.counting import Progress
-from sfumato.engines.quasi import CodedColumn, quasi_column
+from sfumato.engines.quasi import QuasiColumn
 from sfumato.engines.staging import is_coded
-from sfumato.engines.stream import RowStream
 from sfumato.mechanisms import CellPlan, Published
-from sfumato.profile import Profile
 from sfumato.table import Table
 
 _BATCH_ROWS = 1 << 17
 
 
-class LabelColumn(CodedColumn):
-    """A quasi column whose values were merged: texts that name the classes."""
-
-    def __init__(self, table: Table, name: str) -> None:
-        super().__init__(table, name)
-        self.kind, self.type, self.stated = "categorical", pa.string(), None
-
-
-class CellStream(RowStream):
-    """Rows that a plan makes from the profile's cells; the table is not read again."""
-
-    def __init__(
-        self, table: Table, profile: Profile, plan: CellPlan, draws: Draws, progress: Progress
-    ) -> None:
-        super().__init__(table, profile, plan, progress)
-        self.plan, self.draws = plan, draws
-        self.rows.quasi = [
-            LabelColumn(table, quasi.column) if quasi.merged else quasi_column(table, quasi.column)
-            for quasi in plan.quasi()
-        ]
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        for batch, outcome in _outcomes(self.table, self.plan, self.draws):
-            compact = self.rows.add(batch, outcome)
-            self.published += compact.num_rows
-            self.progress("publishing", self.published, self.expected)
-            yield compact
-        self.rows.check_stated()
-        assert self.published == self.expected, (self.published, self.expected)
+def columns_of(table: Table, plan: CellPlan) -> list[QuasiColumn]:
+    """The quasi columns as the plan publishes them."""
+    columns = []
+    for quasi in plan.quasi():
+        kind = pa.string() if quasi.merged else table.type_of(quasi.column)
+        values = pa.array(quasi.values, kind).drop_null() if is_coded(kind) else None
+        columns.append(QuasiColumn(table, quasi.column, values, merged=quasi.merged))
+    return columns
 
 
-def _outcomes(
+def made_rows(
     table: Table, plan: CellPlan, draws: Draws
 ) -> Iterator[tuple[pa.RecordBatch, Published]]:
-    """The rows that a plan emits, as batches of quasi columns and what goes with them."""
+    """The rows that a plan makes, as batches of quasi columns and what goes with them; the table
+    is not read again."""
     values = {
         quasi.column: pa.array(
             quasi.values, pa.string() if quasi.merged else table.type_of(quasi.column)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from sfumato.columns import value_text
 from sfumato.draws import Draws
-from sfumato.engines.choosing import TableCounts, choose_plan, possible_mechanisms, with_counts
+from sfumato.engines.choosing import choose_plan, profile_for
 from sfumato.engines.counting import count_holders
 from sfumato.engines.ranking import RankedRows, rank_rows
 from sfumato.errors import InfeasibleGuarantee, UsageError
@@ -147,9 +147,7 @@ def _loss(found: ForPeople, mechanism: Mechanism | None, ranked: RankedRows) -> 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what is chosen is planned again, and warns then
-            counts = TableCounts(found.table)
-            possible = possible_mechanisms(found.guarantee, mechanism)
-            profile = with_counts(counts.profile(), possible, counts)
+            profile = profile_for(found.table, found.guarantee, mechanism)
             draws = Draws.system()  # for plans that are thrown away
             _, plan = choose_plan(profile, found.guarantee, mechanism, draws)
     except InfeasibleGuarantee:

@@ -12,8 +12,8 @@ import pyarrow as pa
 from msgspec import convert
 
 from sfumato.columns import Column, Values, in_json
-from sfumato.engines.engine import Written
 from sfumato.engines.exposure import Exposure
+from sfumato.engines.options import Written
 from sfumato.engines.together import ColumnTold
 from sfumato.engines.words import with_words
 from sfumato.errors import DataError

@@ -21,11 +21,17 @@ from sfumato.engines.choosing import (
     refuse_unfit,
     with_counts,
 )
-from sfumato.engines.counting import Progress, check_keys, count_combinations, no_progress
-from sfumato.engines.engine import Engine, Follow, RunOptions
+from sfumato.engines.counting import (
+    Progress,
+    check_keys,
+    count_combinations,
+    no_progress,
+    take_profile,
+)
+from sfumato.engines.engine import LocalEngine
 from sfumato.engines.exposure import exposure_of
 from sfumato.engines.ledger import OpenLedger, PublishedPeople, open_ledger
-from sfumato.engines.local import LocalEngine
+from sfumato.engines.options import Follow, RunOptions
 from sfumato.engines.person_rows import for_people
 from sfumato.engines.publication import (
     Publication,
@@ -49,7 +55,7 @@ from sfumato.storage import address_of, outgoing
 from sfumato.table import Table, as_table
 
 LEFT_OUT = "1/4"  # of the people: a promise that leaves out more is refused unless it is asked for
-ENGINES: dict[str, type[Engine]] = {cls.name: cls for cls in (LocalEngine, SparkEngine)}
+ENGINES: dict[str, type[LocalEngine]] = {cls.name: cls for cls in (LocalEngine, SparkEngine)}
 
 
 def publish(
@@ -184,7 +190,7 @@ def _cautions(table: Table, guarantee: Guarantee, key_file: str | Path | None) -
 
 
 def run(
-    engine: type[Engine],
+    engine: type[LocalEngine],
     table: Table,
     guarantee: Guarantee,
     mechanism: Mechanism | None,
@@ -199,13 +205,13 @@ def run(
         people = for_people(running.table, guarantee, mechanism, draws)
         table, promise = people.table, people.guarantee
         if people.rule is not None:
-            running.take(table)
+            running.table = table
         refuse_repeated(table, check_keys(running.table))
-        counted = running.profile()
+        counted = take_profile(running.table)
         if options.joint and len(table.sensitive) > 1:
             promise = promise.together(counted.histograms)
         refuse_left_out(people.counted(counted), promise, options.left_out)
-        profile = with_counts(counted, possible_mechanisms(promise, mechanism), running)
+        profile = with_counts(counted, possible_mechanisms(promise, mechanism), table)
         chosen, plan = choose_plan(
             profile, promise, mechanism, draws, running.plans, options.progress
         )

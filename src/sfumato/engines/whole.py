@@ -15,7 +15,8 @@ from sfumato.draws import Draws, IntArray
 from sfumato.engines.coding import SensitiveCoder
 from sfumato.engines.compact import missing_apart, sensitive_columns, sensitive_spelled
 from sfumato.engines.counting import whole_column
-from sfumato.engines.engine import RunOptions, Written
+from sfumato.engines.options import RunOptions, Written
+from sfumato.engines.quasi import outside
 from sfumato.engines.spelling import Spelled, spell
 from sfumato.engines.staging import stage
 from sfumato.errors import DataError, UsageError
@@ -192,10 +193,3 @@ def _order(rows: pa.RecordBatch) -> IntArray:
 def _number(value: pa.Scalar) -> int | float:
     number = value.as_py()
     return number if isinstance(number, int | float) else float(number)
-
-
-def outside(table: Table, name: str) -> DataError:
-    return DataError(
-        f"Column {name!r} of {table.label} has values outside its stated domain. Widen the domain "
-        "(--domain), or leave it out."
-    )

@@ -11,7 +11,7 @@ import numpy as np
 
 from sfumato.columns import Range, Values, list_some, value_text
 from sfumato.draws import Draws
-from sfumato.engines.choosing import TableCounts, choose_plan, possible_mechanisms, with_counts
+from sfumato.engines.choosing import choose_plan, possible_mechanisms, with_counts
 from sfumato.engines.counting import Progress, no_progress, take_profile
 from sfumato.engines.exposure import exposure_of
 from sfumato.engines.person_rows import for_people, one_row_each
@@ -89,9 +89,7 @@ def describe(
     mechanism = given_mechanism(mechanism)
     people = for_people(table, guarantee, mechanism, Draws.system())
     profile = profile if people.rule is None else take_profile(people.table)
-    profile = with_counts(
-        profile, possible_mechanisms(people.guarantee, mechanism), TableCounts(people.table)
-    )
+    profile = with_counts(profile, possible_mechanisms(people.guarantee, mechanism), people.table)
     mechanism, plan = choose_plan(
         profile, people.guarantee, mechanism, Draws.system(), progress=progress
     )

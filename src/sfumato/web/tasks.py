@@ -18,10 +18,11 @@ import sqlglot
 from sqlglot.expressions import Count, Select
 
 from sfumato.draws import KEY_BYTES, Draws, fresh_key
-from sfumato.engines.choosing import TableCounts, with_counts
-from sfumato.engines.counting import Progress, no_progress
+from sfumato.engines.choosing import with_counts
+from sfumato.engines.counting import Progress, no_progress, take_profile
 from sfumato.engines.person_rows import one_row_each
 from sfumato.engines.publishing import LEFT_OUT, publish
+from sfumato.engines.staging import stage
 from sfumato.errors import DataError, InfeasibleGuarantee
 from sfumato.guarantees import parse_guarantee
 from sfumato.guarantees.value_table import label
@@ -34,6 +35,7 @@ from sfumato.queries import OpenedRelease, open_release
 from sfumato.queries.estimators import estimators_of
 from sfumato.release import Release
 from sfumato.results import as_json
+from sfumato.table import Table
 from sfumato.table.reading import Reading
 from sfumato.web.answers import in_page_words
 from sfumato.web.declared import declared, named, no_files, source_of
@@ -83,7 +85,7 @@ def profile(*, table: dict[str, Any], out: str, seen: dict[str, Any], progress: 
     """
     kept = {"declared": table, "key": fresh_key(KEY_BYTES).hex()}
     with named(table["path"], table["label"]):
-        counted = _rows(kept, progress).profile()
+        counted = take_profile(_rows(kept, progress))
         progress("seeing what can be promised", 0, 0)
         reaches = allowed_guarantees(counted).items()
     (person, *_) = [name for name, role in table["roles"].items() if role == "person"] or [None]
@@ -103,12 +105,12 @@ def profile(*, table: dict[str, Any], out: str, seen: dict[str, Any], progress: 
     return {"profile": Path(out).stem}
 
 
-def _rows(kept: dict[str, Any], progress: Progress = no_progress) -> TableCounts:
+def _rows(kept: dict[str, Any], progress: Progress = no_progress) -> Table:
     """The rows that are counted, and counted again when a promise asks for groups of people: of
     people with several rows always the same."""
     progress("counting", 0, 0)
     draws = Draws(bytes.fromhex(kept["key"]))
-    return TableCounts(one_row_each(declared(kept["declared"]), draws), progress=progress)
+    return stage(one_row_each(declared(kept["declared"]), draws), progress=progress)
 
 
 def _bars(histogram: Histogram) -> dict[str, Any]:
@@ -123,7 +125,7 @@ def _bars(histogram: Histogram) -> dict[str, Any]:
     }
 
 
-_counted: dict[str, tuple[TableCounts, Profile]] = {}  # of this worker, by file
+_counted: dict[str, tuple[Table, Profile]] = {}  # of this worker, by file
 _releases: dict[str, OpenedRelease] = {}
 
 
@@ -156,7 +158,7 @@ def predict(
         }
 
 
-def _counts(file: str) -> tuple[TableCounts, Profile]:
+def _counts(file: str) -> tuple[Table, Profile]:
     if file not in _counted:
         kept = read_json(Path(file))
         if kept is None:
@@ -164,7 +166,7 @@ def _counts(file: str) -> tuple[TableCounts, Profile]:
         with named(kept["declared"]["path"], kept["declared"]["label"]):
             counts = _rows(kept)
             _counted.clear()  # one table per worker
-            _counted[file] = counts, counts.profile()
+            _counted[file] = counts, take_profile(counts)
     return _counted[file]
 
 

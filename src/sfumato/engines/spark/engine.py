@@ -13,11 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import numpy as np
 import pyarrow as pa
 
 from sfumato.draws import Draws
-from sfumato.engines.engine import Engine, RunOptions
+from sfumato.engines.engine import LocalEngine
+from sfumato.engines.options import RunOptions
 from sfumato.engines.spark import worker
 from sfumato.engines.spark.counting import count_sections
 from sfumato.engines.spark.sealing import Sealed
@@ -26,22 +26,21 @@ from sfumato.engines.spark.session import (
     kept_on_disk,
     open_files,
     spark_errors,
-    steady,
 )
-from sfumato.engines.spark.staging import FrameStaged, restored_batch, stage_frame
-from sfumato.engines.stream import RowStream, changed
+from sfumato.engines.spark.staging import FrameStaged, stage_frame
 from sfumato.errors import UsageError
-from sfumato.mechanisms import Published, RecordPlan
+from sfumato.mechanisms import CellPlan, Plan, RecordPlan
 from sfumato.profile import Profile
 from sfumato.table import Table
 from sfumato.table.sources import ParquetSource, Source
 from sfumato.table.spark import SchemaSource, SparkSource, numbered
 
 
-class SparkEngine(Engine):
+class SparkEngine(LocalEngine):
     """Publishes a DataFrame, or Parquet files that Spark reads."""
 
     name: ClassVar[str] = "spark"
+    plans: ClassVar[tuple[type[Plan], ...]] = (RecordPlan, CellPlan)
 
     def __init__(self, table: Table, options: RunOptions) -> None:
         if table.person is not None:
@@ -59,23 +58,41 @@ class SparkEngine(Engine):
 
     def __enter__(self) -> Self:
         assert isinstance(self.table.source, SparkSource)
-        given = self.table.source.frame
+        frame = self.table.source.frame
         with ExitStack() as stack:
             stack.enter_context(spark_errors(self.table.label))
-            stack.enter_context(job_settings(given.sparkSession))
-            frame = stack.enter_context(steady(given))
+            stack.enter_context(job_settings(frame.sparkSession))
             self.options.progress("counting", 0, 0)
-            self.table = stage_frame(self.table, frame, stack)
+            # the result of joins, groupings or functions need not be the same twice, so what was
+            # read is kept; it is the raw table: we wait until the executors have removed it
+            with kept_on_disk(frame) as kept:
+                self.table = stage_frame(self.table, kept, stack)
             self.held = stack.pop_all()
         return self
 
-    def stream(self, plan: RecordPlan, profile: Profile, draws: Draws) -> RowStream:
-        rows = self.table.source
-        assert isinstance(rows, FrameStaged)
-        described = replace(self.table, source=SchemaSource(rows.label, rows.schema))
-        sections = count_sections(self.table, plan, profile)
-        work = worker.Work(described, rows.columns, rows.domains, profile, plan, sections, draws)
-        return FrameStream(rows.frame, work, self.options)
+    def rows(self, plan: RecordPlan, profile: Profile, draws: Draws) -> Iterator[pa.RecordBatch]:
+        """The published rows of the frame, partition by partition."""
+        table, staged = self.table, self.table.source
+        assert isinstance(staged, FrameStaged)
+        described = replace(table, source=SchemaSource(staged.label, staged.schema))
+        sections = count_sections(table, plan, profile)
+        work = worker.Work(
+            described, staged.columns, staged.domains, profile, plan, sections, draws
+        )
+        columns = [*table.quasi, *table.sensitive]
+        if draws.origin == "key-file" and table.key is not None:
+            columns.append(table.key)
+        chosen, read = numbered(staged.frame, [staged.columns[name] for name in columns]), 0
+        with closing(Sealed(work, staged.frame.sparkSession)) as sealed:
+            published = chosen.mapInArrow(worker.publisher(sealed), worker.PUBLISHED)
+            # all are made at once, each of them once: fetched one by one they would also be made so
+            with kept_on_disk(published) as kept:
+                kept.count()
+                for row in kept.toLocalIterator():
+                    batch = pa.ipc.open_stream(row.rows).read_next_batch()
+                    read += batch.num_rows
+                    self.options.progress("publishing", read, profile.rows)
+                    yield batch
 
 
 def _on_spark(source: Source) -> SparkSource:
@@ -88,47 +105,3 @@ def _on_spark(source: Source) -> SparkSource:
         f"The Spark engine takes Parquet files and Spark DataFrames, not {source.label}. Publish "
         "it with the local engine."
     )
-
-
-class FrameStream(RowStream):
-    """The published rows of a frame, partition by partition."""
-
-    def __init__(self, frame: Any, work: worker.Work, options: RunOptions) -> None:
-        super().__init__(work.table, work.profile, work.plan, options.progress)
-        self.frame, self.work = frame, work
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        table, work = self.table, self.work
-        columns = [*table.quasi, *table.sensitive]
-        if work.draws.origin == "key-file" and table.key is not None:
-            columns.append(table.key)
-        chosen = numbered(self.frame, [work.columns[name] for name in columns])
-        with closing(Sealed(work, self.frame.sparkSession)) as sealed:
-            published = chosen.mapInArrow(worker.publisher(sealed), worker.PUBLISHED)
-            # all are made at once, each of them once: fetched one by one they would also be made so
-            with kept_on_disk(published) as kept:
-                kept.count()
-                for row in kept.toLocalIterator():
-                    batch = pa.ipc.open_stream(row.rows).read_next_batch()
-                    compact = self.rows.add(self._shown(batch), self._published(batch))
-                    self.published += compact.num_rows
-                    self.progress("publishing", self.published, self.expected)
-                    yield compact
-        if self.published != self.expected:
-            arrived = f"{self.published:,} of {self.expected:,} records arrived"
-            raise changed(table, arrived)
-        self.rows.check_stated()
-
-    def _shown(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The quasi columns, whose codes come without what they mean."""
-        names = {name: name for name in self.table.quasi}
-        return restored_batch(batch, names, self.work.domains)
-
-    def _published(self, batch: pa.RecordBatch) -> Published:
-        arrays = {
-            name: np.asarray(batch.column(name).to_numpy(), np.int64)
-            for name in batch.schema.names
-            if name not in self.table.quasi
-        }
-        sensitive = {name: arrays.pop(name) for name in self.table.sensitive if name in arrays}
-        return Published(sensitive, arrays)

@@ -21,22 +21,8 @@ __all__ = [
     "open_files",
     "spark_errors",
     "spark_session",
-    "steady",
     "translated",
 ]
-
-# Nodes of a query that give the same partitions each time, with any columns. Rows that lie on the
-# driver are not among them: what is counted of them Spark computes there, in one partition.
-_STEADY = {
-    "LogicalRelation",
-    "LogicalRDD",
-    "DataSourceV2ScanRelation",
-    "InMemoryRelation",
-    "Range",
-    "Project",
-    "Filter",
-    "Union",
-}
 
 
 def open_files(paths: Sequence[str], label: str) -> SparkSource:
@@ -65,22 +51,6 @@ def _files(paths: Sequence[str]) -> list[str]:
 
 
 @contextmanager
-def steady(frame: Any) -> Iterator[Any]:
-    """The frame, such that it gives the same partitions in every pass.
-
-    A scan does. The result of joins, groupings or functions need not, so it is kept on the
-    executors' disks meanwhile; and so is any frame of Spark Connect, which does not show its plan.
-    It is the raw table: we wait until they have removed it. What still differs, the second pass
-    notices.
-    """
-    if _is_scan(frame):
-        yield frame
-        return
-    with kept_on_disk(frame) as kept:
-        yield kept
-
-
-@contextmanager
 def kept_on_disk(frame: Any) -> Iterator[Any]:
     """The frame, on the executors' disks meanwhile."""
     from pyspark import StorageLevel
@@ -90,23 +60,6 @@ def kept_on_disk(frame: Any) -> Iterator[Any]:
         yield kept
     finally:
         kept.unpersist(blocking=True)
-
-
-def _is_scan(frame: Any) -> bool:
-    java = getattr(frame, "_jdf", None)
-    if java is None:
-        return False
-    plan = java.queryExecution().optimizedPlan()
-    if not plan.deterministic():
-        return False
-    nodes = [plan]
-    while nodes:
-        node = nodes.pop()
-        if node.getClass().getSimpleName() not in _STEADY:
-            return False
-        children = node.children()
-        nodes += [children.apply(index) for index in range(children.size())]
-    return True
 
 
 @contextmanager

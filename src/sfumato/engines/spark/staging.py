@@ -165,6 +165,7 @@ def stage_frame(table: Table, frame: Any, held: ExitStack) -> Table:
 
     coded = chosen.mapInArrow(code, from_arrow_schema(schema))
     kept = held.enter_context(kept_on_disk(coded))
+    kept.count()  # now: what it is made from goes
     return replace(table, source=FrameStaged(table, kept, sealed, number, read - number))
 
 

@@ -13,12 +13,11 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from sfumato.draws import Draws
-from sfumato.engines.compact import CompactRows
-from sfumato.engines.counting import no_progress
+from sfumato.engines.compact import compact
 from sfumato.engines.spark.counting import Sections
 from sfumato.engines.spark.sealing import Sealed
 from sfumato.engines.spark.staging import restored_batch
-from sfumato.engines.stream import RecordStream
+from sfumato.engines.stream import apply_plan
 from sfumato.mechanisms import RecordPlan
 from sfumato.profile import Profile
 from sfumato.table import Table
@@ -42,26 +41,12 @@ class Work:
     sections: Sections
     draws: Draws
 
-    def stream(self, number: int, batches: Batches) -> RecordStream:
-        """The records of one partition through the plan."""
+    def published(self, number: int, batches: Batches) -> Batches:
+        """The records of one partition through the plan, in compact form."""
         table = replace(self.table, source=PartitionSource(self, batches))
         section = self.sections.section(number)
-        stream = RecordStream(
-            table, self.profile, self.plan, self.draws, 1 << 16, False, no_progress, section=section
-        )
-        stream.rows = PassedRows(table, self.profile, stream.rows.quasi)
-        return stream
-
-
-class PassedRows(CompactRows):
-    """Published rows whose quasi columns are as they came: the driver knows what codes mean."""
-
-    def _quasi(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        arrays = [batch.column(name) for name in self.table.quasi]
-        return [a.indices if pa.types.is_dictionary(a.type) else a for a in arrays]
-
-    def check_stated(self) -> None:
-        """The driver sees what all partitions show."""
+        for batch, made in apply_plan(table, self.profile, self.plan, self.draws, section):
+            yield compact(table, self.profile, batch, made)
 
 
 class PartitionSource(Source):
@@ -89,7 +74,7 @@ def publisher(work: Sealed[Work]) -> Callable[[Batches], Batches]:
 
         context = TaskContext.get()
         assert context is not None
-        for batch in work.open().stream(context.partitionId(), batches):
+        for batch in work.open().published(context.partitionId(), batches):
             yield pa.RecordBatch.from_arrays([pa.array([to_bytes(batch)])], names=["rows"])
 
     return publish_partition

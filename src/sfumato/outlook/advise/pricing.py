@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from sfumato.draws import Draws, IntArray
-from sfumato.engines.choosing import TableCounts, with_counts
-from sfumato.engines.counting import Progress, no_progress
+from sfumato.engines.choosing import with_counts
+from sfumato.engines.counting import Progress, no_progress, take_profile
+from sfumato.engines.staging import stage
 from sfumato.errors import InfeasibleGuarantee, SingularOperator, UsageError, WeakPromiseWarning
 from sfumato.guarantees import Guarantee
 from sfumato.mechanisms import Mechanism
@@ -33,14 +34,14 @@ class Pricing:
     profile: Profile
     count: int
     progress: Progress = no_progress
-    counts: TableCounts | None = None  # of groups of people, for mechanisms that look at them
+    table: Table | None = None  # of groups of people, for mechanisms that look at them
     _known: dict[tuple[str, str], Mapping[str, float]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, table: Table, count: int, progress: Progress) -> Pricing:
         progress("counting", 0, 0)
-        counts = TableCounts(table)
-        return cls(counts.profile(), count, progress, counts)
+        table = stage(table)
+        return cls(take_profile(table), count, progress, table)
 
     @property
     def histograms(self) -> Sequence[Histogram]:
@@ -57,8 +58,8 @@ class Pricing:
         """Errors by column and size of count; not a number where they cannot be foretold."""
         if not mechanism.keeps(promise):
             raise UsageError(f"'{mechanism}' does not keep '{promise}'.")
-        if self.counts is not None:
-            self.profile = with_counts(self.profile, [mechanism], self.counts)
+        if self.table is not None:
+            self.profile = with_counts(self.profile, [mechanism], self.table)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", WeakPromiseWarning)
             promised = mechanism.promised(promise)
