@@ -281,9 +281,9 @@ def test_a_job_that_fails_leaves_nothing(
 def test_other_partitions_in_the_second_pass_are_noticed(
     frame: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stream = engine.FrameStream
+    numbered = engine.numbered
     monkeypatch.setattr(
-        engine, "FrameStream", lambda frame, *more: stream(frame.repartition(3, "q1"), *more)
+        engine, "numbered", lambda frame, columns: numbered(frame.repartition(3, "q1"), columns)
     )
     with pytest.raises(sf.DataError, match="changed while it was being published"):
         sf.publish(frame, WAYS["splu"], to=tmp_path / "release", **ROLES)
@@ -297,7 +297,7 @@ def test_values_that_were_not_there_a_moment_ago_are_noticed(
     """A value without a code must not become a missing one."""
     from pyspark.sql import functions
 
-    monkeypatch.setattr(engine, "steady", contextlib.nullcontext)
+    monkeypatch.setattr(engine, "kept_on_disk", contextlib.nullcontext)
     fresh = functions.udf(lambda age: os.urandom(4).hex())
     drawn = frame.withColumn("town", fresh("age"))
     with pytest.raises(sf.DataError, match="changed while it was being published"):

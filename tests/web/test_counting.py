@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from sfumato.engines.counting import count_cells
 from sfumato.web.jobs import COUNTS
 from sfumato.web.places import stamp
 from sfumato.web.state import read_json
@@ -31,7 +32,7 @@ def test_later_counts_are_of_the_rows_that_were_counted_first(tmp_path: Path) ->
     TASKS[COUNTS](progress=lambda *_: None, seen={"table": "t", "rows": 800}, **asked)
     shown = read_json(out)["shown"]["histogram"][0]
     counted, profile = _counts(str(out))
-    cells = counted.cells("disease", profile.histograms["disease"].values)
+    cells = count_cells(counted, "disease", profile.histograms["disease"].values)
     counts = np.bincount(cells.values, cells.counts, minlength=4)
     told = {bar["label"]: bar["count"] for bar in shown["bars"]}
     assert dict(zip("abcd", counts.tolist(), strict=True)) == told

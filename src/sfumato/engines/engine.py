@@ -79,6 +79,7 @@ class LocalEngine:
         """Write all files of the release but the manifest."""
         if isinstance(plan, TablePlan):
             return write_generalized(folder, self.table, profile, plan, draws, self.options)
+        published: Iterator[pa.RecordBatch]
         if isinstance(plan, CellPlan):  # rows follow from counts, wherever the records are
             quasi = columns_of(self.table, plan)
             made = made_rows(self.table, plan, draws)
