@@ -13,22 +13,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NoReturn
 
+import numpy as np
 import pyarrow as pa
 
-from papers import public_files
-from papers.noisy_counts import answered_counts
+from papers.coded import census, laplace_noise
 from papers.steps import Claim, Found, Step, Verdict, reproduced
 from papers.tables import Series
-from sfumato import datasets
 from sfumato.attacks.people import People, read_people
 from sfumato.attacks.protocol import Knowledge, Outcome, judge
 from sfumato.attacks.readers import NaiveBayes
 from sfumato.attacks.running import attack, knowledge_of
+from sfumato.attacks.views import View
 from sfumato.draws import Draws
 from sfumato.engines.publishing import publish
-from sfumato.errors import SfumatoError
-from sfumato.mechanisms import MECHANISMS
+from sfumato.errors import SfumatoError, UsageError
+from sfumato.operators.base import FloatArray
 from sfumato.results import Cell, ResultTable
 from sfumato.table import Table, read
 
@@ -85,16 +86,13 @@ class Made:
 
 def prepare(*, quick: bool, data_dir: Path | None) -> Made:
     """The first records of CENSUS; `quick` takes fewer, and fewer betas."""
-    table, notes = _census(data_dir, 1_000 if quick else 10_000)
-    return Made(table, (1, 3, 5) if quick else BETAS, notes)
+    rows = 1_000 if quick else 10_000
+    table, note = census(data_dir, rows)
+    some = table.slice(0, rows).select([*QUASI, SENSITIVE])
+    return Made(some, (1, 3, 5) if quick else BETAS, [f"{note} The first {some.num_rows:,}."])
 
 
-def measure(
-    table: pa.Table,
-    betas: tuple[int, ...],
-    *,
-    skipped: list[str],
-) -> Iterator[Point]:
+def measure(table: pa.Table, betas: tuple[int, ...], *, skipped: list[str]) -> Iterator[Point]:
     """Publish and attack every method at every beta; what cannot be done goes to `skipped`."""
     declared, people = _declared(table)
     yield Point("raw table", None, tuple(attack(declared, None, attacks=FORMS, fresh=False)))
@@ -102,9 +100,6 @@ def measure(
     for method, beta in steps:
         if method == "Laplace counts":
             yield Point(method, beta, _noisy_counts(beta, declared, people))
-        elif method not in MECHANISMS:
-            if beta == betas[0]:
-                skipped.append(f"Skipped: {method}, which this version does not have.")
         else:
             try:
                 outcomes = _attacked(method, beta, table, declared)
@@ -182,15 +177,6 @@ def _text(outcome: Outcome | None) -> str:
     return f"{100 * share.value:.1f} ({100 * share.low:.1f} … {100 * share.high:.1f})"
 
 
-def _census(data_dir: Path | None, rows: int) -> tuple[pa.Table, list[str]]:
-    path = data_dir / "occ100k.parquet" if data_dir else None
-    if path is not None and path.is_file():
-        table = public_files.read_census(path).slice(0, rows)
-        return table, [f"CENSUS, the first {table.num_rows:,} records."]
-    generated = datasets.census(rows, seed=1).select([*QUASI, SENSITIVE])
-    return generated, [f"{rows:,} generated CENSUS-like records stand in for CENSUS."]
-
-
 def _unaffected(found: Found) -> tuple[str, Verdict]:
     """Classic naive Bayes on heterogeneous releases, by beta."""
     shares = [y for _, y in found.lines("Figure 11(a)").get("heterogeneous", [])]
@@ -227,3 +213,38 @@ CLAIMS = (
         "see docs/audit-and-attack.md",
     ),
 )
+
+
+@dataclass(frozen=True, eq=False)
+class CountsView(View):
+    """No records, but answered counts: naive Bayes alone learns from them."""
+
+    answered: list[FloatArray]
+    prior: FloatArray
+    values: int
+
+    def tables(self, sizes: list[int], *, estimated: bool) -> list[FloatArray]:
+        return self.answered
+
+    def near(self, targets: People) -> NoReturn:
+        raise TypeError("there are no records")
+
+    evidence = weigh = near  # type: ignore[assignment]
+
+
+def answered_counts(people: People, epsilon: float, draws: Draws) -> CountsView:
+    """The tables that a naive Bayes classifier needs, with noise; negative answers become 0."""
+    if not epsilon > 0:
+        raise UsageError(f"'epsilon' must be above 0. Got {epsilon} instead.")
+    scale = (len(people.codes) + 1) / epsilon
+    tables = []
+    for number, (codes, size) in enumerate(zip(people.codes, people.domains.sizes, strict=True)):
+        flat = np.bincount(codes * people.values + people.truth, minlength=size * people.values)
+        noise = laplace_noise(scale, flat.size, draws, f"laplace {number}")
+        table = np.maximum(flat + noise, 0.0).reshape(size, people.values)
+        table[-1] = 0.0  # the row of values that the table does not have is not asked for
+        tables.append(table)
+    totals = np.bincount(people.truth, minlength=people.values)
+    noise = laplace_noise(scale, people.values, draws, "laplace totals")
+    counts = np.maximum(totals + noise, 0.0)
+    return CountsView(tables, counts / max(float(counts.sum()), 1e-300), people.values)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from papers import public_files
-from papers.coded import People, coded
+from papers.coded import People, census, coded
 from papers.f_privacy import figures
 from papers.f_privacy.claims import CLAIMS
 from papers.f_privacy.figures import Effort
 from papers.steps import Step
-from sfumato import datasets
 from sfumato.draws import IntArray
 
 __all__ = ["CLAIMS", "NOTES", "STEPS", "TITLE", "prepare"]
@@ -59,18 +57,11 @@ STEPS = (
 
 def prepare(*, quick: bool, data_dir: Path | None) -> Made:
     """OCC and EDU; `quick` asks fewer queries and gives the integer programs less time."""
-    path = data_dir / "occ100k.parquet" if data_dir else None
-    if path is not None and path.is_file():
-        table, note = public_files.read_census(path), "CENSUS with occupation"
-    else:
-        table, note = datasets.census(100_000, seed=1), "Generated CENSUS-like records"
+    table, note = census(data_dir, 100_000)
     table = table.slice(0, 20_000) if quick else table
-    people = {
-        "OCC": coded(table, "occupation"),
-        "EDU": coded(table, "education"),
-    }
+    people = {"OCC": coded(table, "occupation"), "EDU": coded(table, "education")}
     notes = [
-        f"{note}, {table.num_rows:,} records for Figures 2, 3 and 5; their histogram scaled to the "
-        "stated sizes for Figures 4, 6 and 7."
+        f"{note} {table.num_rows:,} for Figures 2, 3 and 5; their histogram scaled to the stated "
+        "sizes for Figures 4, 6 and 7."
     ]
     return Made(people, QUICK if quick else FULL, notes)

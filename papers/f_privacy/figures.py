@@ -6,23 +6,30 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from papers.coded import People
-from papers.f_privacy.program import integer_program
-from papers.f_privacy.pruning import sequential_two_size
-from papers.f_privacy.queries import CountQueries, Published
 from papers.steps import Outcome
 from papers.tables import Series
-from sfumato.draws import Draws, IntArray
+from sfumato.draws import BoolArray, Draws, IntArray
+from sfumato.engines.stream import ranks_in_value
 from sfumato.guarantees import FPrivacy
-from sfumato.mechanisms.buckets import MultiSizeBuckets, OptimalBuckets, TwoSizeBuckets
+from sfumato.mechanisms.buckets import BucketPlan, MultiSizeBuckets, OptimalBuckets, TwoSizeBuckets
 from sfumato.mechanisms.buckets.multi_size import recursive_multi_size
 from sfumato.mechanisms.buckets.optimal import optimal_setting
-from sfumato.mechanisms.buckets.settings import Limits, mean_squared_error, setting_of
-from sfumato.mechanisms.buckets.two_size import best_two_size
-from sfumato.operators.deviations import BlockTable
+from sfumato.mechanisms.buckets.settings import (
+    Limits,
+    Setting,
+    loss,
+    mean_squared_error,
+    setting_of,
+)
+from sfumato.mechanisms.buckets.two_size import PairList, best_two_size
+from sfumato.mechanisms.solver import mixed_integer
+from sfumato.operators.base import FloatArray
+from sfumato.operators.deviations import BlockTable, Deviations
 from sfumato.profile import Histogram, Profile
 from sfumato.results import Cell, ResultTable
 
@@ -270,3 +277,209 @@ def _runtime(name: str, unit: str, rows: list[tuple[Cell, ...]]) -> Outcome:
         [ResultTable(name, title, ("data", unit, *labels), rows, note=note)],
         [Series(name, title, unit, "seconds", lines)],
     )
+
+
+def integer_program(
+    counts: IntArray,
+    limits: Limits,
+    max_size: int,
+    seconds: float = 60.0,
+    most_sizes: int | None = None,
+) -> Setting | None:
+    """The least loss, with one variable per value and size.
+
+    For small inputs only ("Optimal" in the paper's Section 7.2; with `most_sizes` = 2 that of its
+    Section 7.3); None where it finds nothing in `seconds`.
+    """
+    from scipy.optimize import Bounds, LinearConstraint
+    from scipy.sparse import csr_array, diags_array, eye_array, hstack, kron, vstack
+
+    sizes = limits.usable_sizes(counts, max_size)
+    if not len(sizes):
+        return None
+    allowed = limits.table(sizes).astype(np.float64)
+    parts, values = allowed.shape
+    position = np.arange(parts * values)
+    room = csr_array(
+        (-allowed.ravel(), (position, np.repeat(np.arange(parts), values))),
+        shape=(parts * values, parts),
+    )
+    within = hstack([room, eye_array(parts * values)])
+    filled = hstack(
+        [
+            csr_array((-sizes.astype(np.float64), (np.arange(parts), np.arange(parts)))),
+            kron(eye_array(parts), np.ones((1, values))),
+        ]
+    )
+    placed = hstack([csr_array((values, parts)), kron(np.ones((1, parts)), eye_array(values))])
+    exact = np.concatenate([np.zeros(parts), counts.astype(np.float64)])
+    most = int(counts.sum()) // sizes.astype(np.float64)  # buckets of each size
+    opened = hstack([eye_array(parts), csr_array((parts, parts * values)), -diags_array(most)])
+    flags = parts if most_sizes is not None else 0  # by size: whether it has buckets
+
+    def wide(matrix: Any) -> Any:
+        return csr_array(hstack([matrix, csr_array((matrix.shape[0], flags))]))
+
+    constraints = [
+        LinearConstraint(wide(within), -np.inf, 0),
+        LinearConstraint(wide(vstack([filled, placed])), exact, exact),
+    ]
+    if most_sizes is not None:
+        every = np.repeat([0.0, 1.0], [parts * (1 + values), parts])
+        constraints += [
+            LinearConstraint(csr_array(opened), -np.inf, 0),
+            LinearConstraint(every, 0, most_sizes),
+        ]
+    lengths = [parts, parts * values, flags]
+    result = mixed_integer(
+        np.concatenate([(sizes - 1.0) ** 2, np.zeros(sum(lengths[1:]))]),
+        constraints=constraints,
+        integrality=np.repeat([1, 0, 1], lengths),
+        bounds=Bounds(0, np.repeat([np.inf, np.inf, 1], lengths)),
+        options={"time_limit": seconds, "mip_rel_gap": 0.0},
+    )
+    if result.x is None:
+        return None
+    return setting_of(sizes, np.rint(result.x[:parts]).astype(np.int64))
+
+
+_POSITIONS = 1 << 14  # pairs that are tested at once
+
+
+def sequential_two_size(
+    counts: IntArray, limits: Limits, max_size: int, *, prune_by_loss: bool
+) -> Setting | None:
+    """Test every pair of every list Γ(S₁, S₂) by Theorem 3, or only the prefix of smaller loss.
+
+    "No-pruning" and "Loss-pruning" of Section 7.3: O(m·N) and less.
+    """
+    rows = int(counts.sum())
+    sizes = np.arange(limits.smallest_size, max_size + 1, dtype=np.int64)
+    allowed = limits.table(sizes)
+    best: Setting | None = None
+    best_loss: int | None = None
+    for i, small in enumerate(sizes.tolist()):
+        for j in range(i + 1, len(sizes)):
+            pairs = PairList.of(small, int(sizes[j]), rows)
+            if pairs is None:
+                continue
+            last = pairs.last
+            if prune_by_loss and best_loss is not None:
+                last = min(last, (best_loss - pairs.first_loss - 1) // pairs.loss_step)
+            position = _first_valid(
+                pairs, last, counts, allowed[i], allowed[j], whole=not prune_by_loss
+            )
+            if position is None:
+                continue
+            found = setting_of((small, int(sizes[j])), pairs.at(position))
+            if best_loss is None or loss(found) < best_loss:
+                best, best_loss = found, loss(found)
+    return best
+
+
+def _first_valid(
+    pairs: PairList,
+    last: int,
+    counts: IntArray,
+    small_allowed: IntArray,
+    large_allowed: IntArray,
+    *,
+    whole: bool,
+) -> int | None:
+    """The first valid position; `whole` looks at all of them first, as without any pruning."""
+    first: int | None = None
+    for begin in range(0, last + 1, _POSITIONS):
+        position = np.arange(begin, min(begin + _POSITIONS, last + 1))
+        small = pairs.small_buckets - position * pairs.small_step
+        large = pairs.large_buckets + position * pairs.large_step
+        in_small = np.minimum(small[:, None] * small_allowed, counts)
+        in_large = np.minimum(large[:, None] * large_allowed, counts)
+        valid = (
+            (in_small + in_large >= counts).all(axis=1)
+            & (in_small.sum(axis=1) >= pairs.small * small)
+            & (in_large.sum(axis=1) >= pairs.large * large)
+        )
+        if first is None and valid.any():
+            first = begin + int(np.argmax(valid))
+            if not whole:
+                return first
+    return first
+
+
+SELECTIVITY = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Published:
+    """The bucket of each record, and the shares of the values in each bucket."""
+
+    bucket: IntArray
+    shares: FloatArray
+
+    @classmethod
+    def of(cls, people: People, plan: BucketPlan) -> Published:
+        """Where the records stand, in the order of the table."""
+        ranks = ranks_in_value(people.sensitive, np.zeros(people.values, np.int64))
+        buckets = plan.bucket_of(people.sensitive, ranks)
+        sizes = np.bincount(buckets, minlength=plan.buckets)
+        cells = np.bincount(
+            buckets * people.values + people.sensitive, minlength=plan.buckets * people.values
+        )
+        return cls(buckets, cells.reshape(-1, people.values) / sizes[:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class CountQueries:
+    """Conditions `A IN (…)` on some quasi columns, with the values asked for and true answers."""
+
+    masks: list[BoolArray]
+    forms: list[FloatArray]
+    truths: list[float]
+
+    @classmethod
+    def draw(cls, people: People, number: int, seed: int) -> CountQueries:
+        """b = |A|·s^(1/(d+1)) values at random of each of d columns; none with answer 0 (F16)."""
+        rng = np.random.default_rng(seed)
+        masks: list[BoolArray] = []
+        forms: list[FloatArray] = []
+        truths: list[float] = []
+        names = list(people.quasi)
+        while len(masks) < number:
+            width = int(rng.integers(1, len(names) + 1))
+            side = SELECTIVITY ** (1 / (width + 1))
+            mask = np.ones(people.rows, np.bool_)
+            for name in rng.choice(names, width, replace=False):
+                mask &= _some(int(people.quasi[name].max()) + 1, side, rng)[people.quasi[name]]
+            form = _some(people.values, side, rng).astype(np.float64)
+            true = float(form @ np.bincount(people.sensitive[mask], minlength=people.values))
+            if true > 0:
+                masks.append(mask)
+                forms.append(form)
+                truths.append(true)
+        return cls(masks, forms, truths)
+
+    def errors(self, published: Published, table: BlockTable) -> tuple[float, float]:
+        """The mean relative error of what the buckets show (uniform), and of our estimator."""
+        from scipy.sparse import csr_array
+
+        buckets = len(published.shares)
+        beside = [np.bincount(published.bucket[mask], minlength=buckets) for mask in self.masks]
+        shown = np.stack([each @ published.shares for each in beside])
+        number = np.array([float(mask.sum()) for mask in self.masks])
+        share = number[:, None] / table.rows
+        residual = shown - share * table.shown
+        loose = csr_array(share * (1 - share))
+        moved = Deviations.shared(table, loose, residual[:, :, None]).moved()["shrunk"]
+        mean = share * table.counts + residual + moved[:, :, 0]
+        return self._off(shown), self._off(mean)
+
+    def _off(self, counts: FloatArray) -> float:
+        truths = np.array(self.truths)
+        answers = (np.stack(self.forms) * counts).sum(axis=1)
+        return float((np.abs(answers - truths) / truths).mean())
+
+
+def _some(domain: int, side: float, rng: np.random.Generator) -> BoolArray:
+    chosen = np.zeros(domain, np.bool_)
+    chosen[rng.choice(domain, max(1, round(domain * side)), replace=False)] = True
+    return chosen

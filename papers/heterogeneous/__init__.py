@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from papers.heterogeneous import examples, figures, thresholds
+from papers.heterogeneous import examples, figures
 from papers.heterogeneous.claims import CLAIMS
-from papers.heterogeneous.data import People, Setting, census, coil
+from papers.heterogeneous.figures import People, Setting, census, coil
 from papers.steps import Step
 
 __all__ = ["CLAIMS", "NOTES", "STEPS", "TITLE", "prepare"]
@@ -18,7 +18,6 @@ NOTES = (
     "matchers; regions: `heterogeneous` as it is by default; NH: ring; BuReL: classes along a "
     "curve, as its authors have them. CPU seconds. Buckets above 256 records are matched in parts.",
     "The paper prints Figures 2 to 10 as pictures; verdicts are on what its text says of them.",
-    "Threshold modes look at quasi values when bucketing, so they are here for their loss alone.",
     "Table 1: t6 has the matches t'4, t'6, t'7; the paper prints t'1 (errata H5). Table 8: b lies "
     "in two buckets, so beta is 2/3, not what the printed minimum would give (H11).",
 )
@@ -44,18 +43,12 @@ STEPS = (
         lambda made: (examples.tables(), []),
     ),
     Step(_three("Figure 2"), lambda made: ([], figures.diversity(made.people, made.setting))),
-    Step(
-        ("Figure 2, threshold",),
-        lambda made: ([], thresholds.figure_2(made.people, made.setting)),
-    ),
     Step(_three("Figure 3"), lambda made: ([], figures.dimensions(made.people, made.setting))),
     Step(
-        ("Figure 4(a)", "Figure 5(a)"),
-        lambda made: ([], figures.sizes(made.people, made.setting)),
+        ("Figure 4(a)", "Figure 5(a)"), lambda made: ([], figures.sizes(made.people, made.setting))
     ),
     Step(
-        ("Figure 4(b)", "Figure 5(b)"),
-        lambda made: ([], figures.blocks(made.people, made.setting)),
+        ("Figure 4(b)", "Figure 5(b)"), lambda made: ([], figures.blocks(made.people, made.setting))
     ),
     Step(
         ("Figure 7(a)", "Figure 7(b)"),

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from papers.heterogeneous.examples import PRINTED_BETA
 from papers.steps import Claim, Found, Verdict, reproduced
 
-OURS = ("HG", "SG", "GR")
 REGIONS = "our NH halves classes by the values that they have, so its partitions stay small"
 EVEN = "ranges are taken as evenly filled, as in the paper"
 
@@ -74,15 +73,6 @@ def _order(figure: str) -> Claim:
     return Claim(figure, "SG and GR follow HG with a slight gap", test, "H20: the gap is larger")
 
 
-def _threshold(found: Found) -> tuple[str, Verdict]:
-    lines = found.lines("Figure 2, threshold")
-    more = [
-        dict(lines[f"{name}, threshold"])[x] / y - 1 for name in OURS for x, y in lines[name] if y
-    ]
-    text = f"{100 * min(more):+.1f} to {100 * max(more):+.1f} % of GCP"
-    return text, reproduced(max(map(abs, more)) < 0.05)
-
-
 def _trend(figure: str, line: str, falls: bool, said: str, why: str = "") -> Claim:
     def test(found: Found) -> tuple[str, Verdict]:
         points = found.lines(figure)[line]
@@ -137,7 +127,6 @@ CLAIMS = (
         for letter in "abc"
     ),
     _order("Figure 2(a)"),
-    Claim("Figure 2, threshold", "no significant utility benefit", _threshold),
     _gain("Figure 3(a)", "NH", "NH loses more for all d", 1, REGIONS),
     _gain("Figure 3(b)", "NH", "NH loses more for d > 6 (Uniform)", 1, REGIONS),
     _gain("Figure 3(c)", "NH", "NH loses more for d > 3 (Zipfian)", 1, REGIONS),

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from papers.perturbation import chapter4, chapter5, distributions, runtimes
+from papers.coded import People
+from papers.perturbation import chapter4, chapter5
 from papers.perturbation.claims import CLAIMS
-from papers.perturbation.data import Microdata, Setting, load
+from papers.perturbation.data import Setting, load
 from papers.steps import Step
 
 __all__ = ["CLAIMS", "NOTES", "STEPS", "TITLE", "prepare"]
@@ -28,14 +29,14 @@ NOTES = (
 class Made:
     """What the tables and figures share."""
 
-    occupations: Microdata
-    educations: Microdata
+    occupations: People
+    educations: People
     sizes: tuple[int, ...]
     setting: Setting
     notes: list[str]
 
     @property
-    def tables(self) -> dict[str, Microdata]:
+    def tables(self) -> dict[str, People]:
         return {"OCC": self.occupations, "EDU": self.educations}
 
 
@@ -45,8 +46,8 @@ STEPS = (
         lambda made: chapter4.retention_tables(made.occupations, made.sizes),
     ),
     Step(("Table 5", "Table 6"), lambda made: chapter4.zipf_tables(made.setting)),
-    Step(("Figure 15",), lambda made: distributions.census(made.tables)),
-    Step(("Figure 16",), lambda made: distributions.zipfian()),
+    Step(("Figure 15",), lambda made: chapter4.shares_of_census(made.tables)),
+    Step(("Figure 16",), lambda made: chapter4.zipfian()),
     Step(
         ("Figure 17", "Figure 18", "Figure 18, lines"),
         lambda made: chapter4.occupation_queries(made.occupations, made.sizes, made.setting),
@@ -55,7 +56,7 @@ STEPS = (
         ("Figure 19",),
         lambda made: chapter4.education_queries(made.educations, made.sizes, made.setting),
     ),
-    Step(("Figure 20",), lambda made: runtimes.publishing(made.tables, made.sizes)),
+    Step(("Figure 20",), lambda made: chapter4.publishing(made.tables, made.sizes)),
     Step(
         ("Figure 24", "Figure 25"),
         lambda made: chapter5.occupation_utility(made.occupations, made.sizes, made.setting),
@@ -65,7 +66,7 @@ STEPS = (
         lambda made: chapter5.education_utility(made.educations, made.sizes, made.setting),
     ),
     Step(("Table 10", "Figure 27", "Figure 28"), lambda made: chapter5.zipf_utility(made.setting)),
-    Step(("Figure 29", "Figure 30"), lambda made: runtimes.planning(made.tables, made.sizes)),
+    Step(("Figure 29", "Figure 30"), lambda made: chapter4.planning(made.tables, made.sizes)),
 )
 
 

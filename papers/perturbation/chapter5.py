@@ -7,14 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from papers.metrics import error_by_selectivity, record_utility
-from papers.perturbation.data import (
-    Microdata,
-    Setting,
-    histogram,
-    reconstructions,
-    zipf,
-)
+from papers.coded import People
+from papers.perturbation.data import Setting, histogram, reconstructions, relative_error, zipf
 from papers.steps import Outcome
 from papers.tables import Series
 from sfumato.draws import IntArray
@@ -22,7 +16,7 @@ from sfumato.guarantees import FineRhoPrivacy
 from sfumato.mechanisms.fine_grain import best_for_counts
 from sfumato.mechanisms.retentions import as_floats, best_top, drawable, uniform_retention
 from sfumato.operators import FineGrain, General
-from sfumato.operators.base import DYADIC, FloatArray, Operator
+from sfumato.operators.base import DYADIC, Operator
 from sfumato.results import Cell, ResultTable
 
 SELECTIVITIES = (0.001, 0.005, 0.01)
@@ -52,11 +46,6 @@ def invertible(operator: FineGrain) -> Operator:
     return General(tuple(map(tuple, rows.tolist())))
 
 
-def diagonal(operator: FineGrain) -> FloatArray:
-    kept = operator.retentions
-    return np.asarray(kept + (1 - kept) / len(kept))
-
-
 def measure(
     counts: IntArray, theta: int, runs: int, purpose: str
 ) -> tuple[dict[str, list[float]], dict[str, float], dict[str, float]]:
@@ -66,11 +55,11 @@ def measure(
     for name, operator in operators(counts, theta).items():
         found = reconstructions(invertible(operator), counts, runs, f"{purpose} {name}")
         by_run = [
-            [each.error for each in error_by_selectivity(counts, estimate, rows, SELECTIVITIES)]
+            [relative_error(counts, estimate, rows, least) for least in SELECTIVITIES]
             for estimate in found
         ]
         errors[name] = [100 * float(error) for error in np.mean(by_run, axis=0)]
-        utility[name] = 100 * record_utility(counts, diagonal(operator))
+        utility[name] = 100 * float(counts @ np.diagonal(operator.matrix()) / rows)
         off = [abs(estimate[top] - counts[top]) / counts[top] for estimate in found]
         commonest[name] = 100 * float(np.mean(off))
     return errors, utility, commonest
@@ -127,10 +116,10 @@ def _utility_series(
     ]
 
 
-def occupation_utility(data: Microdata, sizes: Sequence[int], setting: Setting) -> Outcome:
+def occupation_utility(data: People, sizes: Sequence[int], setting: Setting) -> Outcome:
     """Figures 24 and 25."""
-    by_theta = [(float(t), data.first(300_000).histogram.counts, t) for t in (10, 15, 20, 25, 30)]
-    by_size = [(float(n), data.first(n).histogram.counts, 20) for n in sizes]
+    by_theta = [(float(t), data.first(300_000).counts, t) for t in (10, 15, 20, 25, 30)]
+    by_size = [(float(n), data.first(n).counts, 20) for n in sizes]
     runs = setting.runs
     series = _utility_series("Figure 24", "OCC by theta", "theta", by_theta, runs)
     series += _utility_series("Figure 24", "OCC by |T|, theta = 20", "|T|", by_size, runs)
@@ -146,10 +135,10 @@ def occupation_utility(data: Microdata, sizes: Sequence[int], setting: Setting) 
     return [], series
 
 
-def education_utility(data: Microdata, sizes: Sequence[int], setting: Setting) -> Outcome:
+def education_utility(data: People, sizes: Sequence[int], setting: Setting) -> Outcome:
     """Tables 8 and 9, Figure 26."""
     thetas = (15, 20, 25, 30)
-    counts = data.first(300_000).histogram.counts
+    counts = data.first(300_000).counts
     eighth = _error_table(
         "Table 8",
         "EDU: error by theta, |T| = 300k, in %",
@@ -167,7 +156,7 @@ def education_utility(data: Microdata, sizes: Sequence[int], setting: Setting) -
         "Table 9",
         "EDU: error by |T|, theta = 30, in %",
         "|T|",
-        [(size, data.first(size).histogram.counts, 30) for size in sizes],
+        [(size, data.first(size).counts, 30) for size in sizes],
         {
             100_000: ((183.73, 69.90, 11.97), (3.21, 2.22, 1.96)),
             200_000: ((83.72, 29.66, 8.97), (2.08, 1.50, 1.23)),
@@ -178,7 +167,7 @@ def education_utility(data: Microdata, sizes: Sequence[int], setting: Setting) -
         setting.runs,
     )
     by_theta = [(float(theta), counts, theta) for theta in thetas]
-    by_size = [(float(n), data.first(n).histogram.counts, 30) for n in sizes]
+    by_size = [(float(n), data.first(n).counts, 30) for n in sizes]
     series = _utility_series("Figure 26", "EDU by theta", "theta", by_theta, setting.runs)
     series += _utility_series("Figure 26", "EDU by |T|, theta = 30", "|T|", by_size, setting.runs)
     return [eighth, ninth], series

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
-from papers import public_files
-from sfumato import datasets
+from papers.coded import People, census, coded
 from sfumato.draws import Draws, IntArray, Positions
 from sfumato.engines.stream import ranks_in_value
 from sfumato.mechanisms import Batch, RecordPlan
-from sfumato.mechanisms.partitioned import PartitionedPlan, SubTables
+from sfumato.mechanisms.partitioned import PartitionedPlan
 from sfumato.operators import Parts
 from sfumato.operators.base import FloatArray, Operator
 from sfumato.profile import Histogram, Profile
@@ -30,28 +27,6 @@ class Setting:
     conditions: int
 
 
-@dataclass(frozen=True, eq=False)
-class Microdata:
-    """Integer codes: the quasi columns and the sensitive one."""
-
-    quasi: Mapping[str, IntArray]
-    sensitive: IntArray
-    values: int
-
-    def first(self, rows: int) -> Microdata:
-        """The first `rows` records; from the start again where there are fewer."""
-        index = np.arange(rows) % len(self.sensitive)
-        return Microdata(
-            {name: codes[index] for name, codes in self.quasi.items()},
-            self.sensitive[index],
-            self.values,
-        )
-
-    @property
-    def histogram(self) -> Histogram:
-        return histogram(np.bincount(self.sensitive, minlength=self.values))
-
-
 def histogram(counts: IntArray) -> Histogram:
     return Histogram("s", tuple(range(len(counts))), np.asarray(counts, np.int64))
 
@@ -60,36 +35,17 @@ def profile(of: Histogram) -> Profile:
     return Profile(of.rows, {of.column: of})
 
 
-def load(data_dir: Path | None, rows: int) -> tuple[Microdata, Microdata, list[str]]:
+def load(data_dir: Path | None, rows: int) -> tuple[People, People, list[str]]:
     """OCC and EDU: CENSUS where its files are, else tables generated like it."""
-    places = {
-        "occupation": data_dir / "occ100k.parquet" if data_dir else None,
-        "education": data_dir / "sal500k.parquet" if data_dir else None,
-    }
-    found, notes = {}, []
-    for column, path in places.items():
-        if path is not None and path.is_file():
-            table = public_files.read_census(path)
-            short = "" if table.num_rows >= rows else ", repeated to larger sizes"
-            notes.append(f"{column}: CENSUS, {table.num_rows:,} records{short}.")
-        else:
-            table = datasets.census(rows, seed=1)
-            notes.append(f"{column}: generated CENSUS-like records.")
-        found[column] = _coded(table, column)
-    return found["occupation"], found["education"], notes
-
-
-def _coded(table: pa.Table, sensitive: str) -> Microdata:
-    dropped = {"occupation", "salary_class"} - {sensitive}
-    codes = {
-        name: np.unique(np.asarray(table.column(name).to_pylist()), return_inverse=True)[1].astype(
-            np.int64
+    found, notes = [], []
+    for column, file in (("occupation", "occ100k.parquet"), ("education", "sal500k.parquet")):
+        table, note = census(data_dir, rows, file)
+        notes.append(f"{column}: {note}")
+        dropped = {"occupation", "salary_class"} - {column}
+        found.append(
+            coded(table.select([c for c in table.column_names if c not in dropped]), column)
         )
-        for name in table.column_names
-        if name not in dropped
-    }
-    chosen = codes.pop(sensitive)
-    return Microdata(codes, chosen, int(chosen.max()) + 1)
+    return found[0], found[1], notes
 
 
 def zipf(values: int, skew: float, rows: int = 300_000, least: float = 0.0) -> IntArray:
@@ -101,7 +57,7 @@ def zipf(values: int, skew: float, rows: int = 300_000, least: float = 0.0) -> I
     return np.asarray(counts)
 
 
-def shown_symbols(plan: RecordPlan, data: Microdata, draws: Draws) -> IntArray:
+def shown_symbols(plan: RecordPlan, data: People, draws: Draws) -> IntArray:
     """What a plan publishes of each record: codes, or symbols where it has parts."""
     seen = np.zeros(data.values, np.int64)
     batch = Batch(
@@ -131,17 +87,13 @@ def reconstructions(
     return found
 
 
-def cut_reconstructions(cut: SubTables, runs: int, purpose: str) -> list[FloatArray]:
-    return reconstructions(cut.operator, cut.symbol_counts, runs, purpose)
-
-
-def anatomy(data: Microdata, diversity: int, draws: Draws) -> tuple[IntArray, IntArray]:
+def anatomy(data: People, diversity: int, draws: Draws) -> tuple[IntArray, IntArray]:
     """Buckets of Anatomy on counts (errata F14): (kept records, their buckets).
 
     Where the commonest values are too common, records of theirs are left out at random until the
     table is eligible, as the thesis does for EDU.
     """
-    counts = data.histogram.counts
+    counts = data.counts
     low, high = 0, int(counts.max())
     while low < high:  # the largest cap with cap·ℓ ≤ Σ min(count, cap)
         cap = (low + high + 1) // 2
@@ -158,7 +110,7 @@ def anatomy(data: Microdata, diversity: int, draws: Draws) -> tuple[IntArray, In
 
 
 def anatomy_estimates(
-    data: Microdata, kept: IntArray, buckets: IntArray, rows: tuple[IntArray, ...]
+    data: People, kept: IntArray, buckets: IntArray, rows: tuple[IntArray, ...]
 ) -> FloatArray:
     """Σ over buckets of matching records × share of the value, by (condition, value)."""
     sizes = np.bincount(buckets)
@@ -171,3 +123,21 @@ def anatomy_estimates(
         weight = (matches / sizes)[buckets]
         answers.append(np.bincount(data.sensitive[kept], weight, minlength=data.values))
     return np.array(answers, np.float64)
+
+
+def relative_error(
+    truth: IntArray, estimates: FloatArray, rows: int = 1, least: float = 0.0
+) -> float:
+    """(1/m)·Σ |f − f*|/f over true counts of at least a share of the rows (thesis, Definition 2).
+
+    Zero counts have no relative error and never count (T17).
+
+    >>> round(relative_error(np.array([10, 0, 20]), np.array([11.0, 3.0, 18.0])), 3)
+    0.1
+    >>> round(relative_error(np.array([5, 50]), np.array([6.0, 45.0]), 100, 0.5), 3)
+    0.1
+    """
+    true = np.asarray(truth, np.float64).reshape(-1)
+    chosen = (true >= least * rows) & (true > 0)
+    off = np.abs(np.asarray(estimates, np.float64).reshape(-1) - true)
+    return float((off[chosen] / true[chosen]).mean()) if chosen.any() else float("nan")

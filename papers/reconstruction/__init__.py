@@ -7,7 +7,7 @@ from pathlib import Path
 
 from papers.reconstruction import figures, ratios
 from papers.reconstruction.claims import CLAIMS
-from papers.reconstruction.data import Study, adult, census, census_sizes
+from papers.reconstruction.figures import Study, adult, census, census_sizes
 from papers.steps import Outcome, Step
 
 __all__ = ["CLAIMS", "NOTES", "STEPS", "TITLE", "prepare"]

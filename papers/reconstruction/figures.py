@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from papers.reconstruction.chernoff import (
-    chernoff_samples,
-    chernoff_size,
-    chernoff_violations,
-    exact_limit,
-)
-from papers.reconstruction.data import Study
+from papers import coded, public_files
 from papers.tables import Series
+from sfumato import datasets
 from sfumato.draws import BoolArray, Draws, IntArray
+from sfumato.engines.counting import count_cells, take_profile
 from sfumato.mechanisms.reconstruction.drawing import draw_block
-from sfumato.mechanisms.reconstruction.groups import PersonalGroups
-from sfumato.mechanisms.reconstruction.levels import levels
-from sfumato.mechanisms.reconstruction.tails import FloatArray, Setting
+from sfumato.mechanisms.reconstruction.groups import PersonalGroups, personal_groups
+from sfumato.mechanisms.reconstruction.levels import Level, levels
+from sfumato.mechanisms.reconstruction.merging import Linkage
+from sfumato.mechanisms.reconstruction.tails import FloatArray, Setting, tails
 from sfumato.mechanisms.reconstruction.testing import choose_samples, violations
 from sfumato.operators import Uniform
 from sfumato.operators.base import dyadic_floor
+from sfumato.profile import Cells
 from sfumato.results import Cell, ResultTable
+from sfumato.table import read
 
 TENTHS = tuple(Fraction(n, 10) for n in range(1, 6))
 RETENTIONS = tuple(Fraction(n, 10) for n in (1, 3, 5, 7, 9))
@@ -36,6 +39,8 @@ PRINTED_CENSUS = ((1, 2, 14, 6, 9), 1512, 331)
 LEAST_SELECTIVITY = 0.001
 WAYS = ("uniform", "paper", "sps, chernoff", "sps, exact")
 Query = tuple[BoolArray, int]
+Pool = tuple[list[Query], FloatArray]
+Lines = dict[str, list[tuple[float, float]]]
 
 
 @dataclass(frozen=True)
@@ -124,7 +129,7 @@ def samples_of(way: str, groups: PersonalGroups, setting: Setting) -> IntArray:
     return choose_samples(groups, setting, levels(setting))
 
 
-def query_pool(groups: PersonalGroups, values: int, count: int) -> tuple[list[Query], FloatArray]:
+def query_pool(groups: PersonalGroups, values: int, count: int) -> Pool:
     """Random conjunctions of one to three quasi values and a sensitive one, from 0.1 % on."""
     generator = np.random.default_rng(3)  # questions, not protection
     table = count_table(groups, values)
@@ -157,11 +162,7 @@ def count_table(groups: PersonalGroups, values: int) -> IntArray:
 
 
 def mean_error(
-    groups: PersonalGroups,
-    samples: IntArray,
-    setting: Setting,
-    pool: tuple[list[Query], FloatArray],
-    runs: int,
+    groups: PersonalGroups, samples: IntArray, setting: Setting, pool: Pool, runs: int
 ) -> float | None:
     """Mean relative error of the pool's estimates; None where nothing is published."""
     if not samples.any():
@@ -198,34 +199,12 @@ def violations_and_errors(
     ]
     found = []
     for letter, values, make in axes:
-        violated: dict[str, list[tuple[float, float]]] = {}
-        errors: dict[str, list[tuple[float, float]]] = {way: [] for way in WAYS}
-        for value in values:
-            case = make(value)
-            for name, share in exposure(groups, case).items():
-                violated.setdefault(name, []).append((float(value), share))
-            for way in WAYS:
-                error = mean_error(groups, samples_of(way, groups, case), case, pool, effort.runs)
-                if error is not None:
-                    errors[way].append((float(value), error))
-        found.append(
-            Series(
-                f"{first}, {letter}",
-                f"{study.name}: exposed by uniform perturbation",
-                letter,
-                "share",
-                violated,
-            )
-        )
-        found.append(
-            Series(
-                f"{second}, {letter}",
-                f"{study.name}: mean relative error of counts",
-                letter,
-                "relative error",
-                errors,
-            )
-        )
+        cases = [(float(value), groups, make(value), pool) for value in values]
+        violated, errors = along(cases, effort.runs)
+        title = f"{study.name}: exposed by uniform perturbation"
+        found.append(Series(f"{first}, {letter}", title, letter, "share", violated))
+        title = f"{study.name}: mean relative error of counts"
+        found.append(Series(f"{second}, {letter}", title, letter, "relative error", errors))
     return found, defaults(study, groups, own, pool, effort)
 
 
@@ -241,11 +220,7 @@ def exposure(groups: PersonalGroups, setting: Setting) -> dict[str, float]:
 
 
 def defaults(
-    study: Study,
-    groups: PersonalGroups,
-    setting: Setting,
-    pool: tuple[list[Query], FloatArray],
-    effort: Effort,
+    study: Study, groups: PersonalGroups, setting: Setting, pool: Pool, effort: Effort
 ) -> ResultTable:
     """At p = 0.5, λ = δ = 0.3: errors, how much they grow, and by how much predicted (R12)."""
     rows: list[tuple[Cell, ...]] = []
@@ -271,21 +246,156 @@ def defaults(
     )
 
 
+def along(
+    cases: Iterable[tuple[float, PersonalGroups, Setting, Pool]], runs: int
+) -> tuple[Lines, Lines]:
+    """The shares that uniform perturbation exposes, and the errors of every way."""
+    violated: Lines = {}
+    errors: Lines = {way: [] for way in WAYS}
+    for x, groups, case, pool in cases:
+        for name, share in exposure(groups, case).items():
+            violated.setdefault(name, []).append((x, share))
+        for way in WAYS:
+            error = mean_error(groups, samples_of(way, groups, case), case, pool, runs)
+            if error is not None:
+                errors[way].append((x, error))
+    return violated, errors
+
+
 def by_size(studies: list[Study], effort: Effort) -> list[Series]:
     """Figures 4d and 5d: violations and errors by the number of records."""
-    violated: dict[str, list[tuple[float, float]]] = {}
-    errors: dict[str, list[tuple[float, float]]] = {way: [] for way in WAYS}
+    cases = []
     for study in studies:
-        groups, own = study.groups(), setting_for(study.values)
+        groups = study.groups()
         pool = query_pool(groups, study.values, effort.queries)
-        for name, share in exposure(groups, own).items():
-            violated.setdefault(name, []).append((float(study.rows), share))
-        for way in WAYS:
-            error = mean_error(groups, samples_of(way, groups, own), own, pool, effort.runs)
-            if error is not None:
-                errors[way].append((float(study.rows), error))
+        cases.append((float(study.rows), groups, setting_for(study.values), pool))
+    violated, errors = along(cases, effort.runs)
     axis = "records"
     return [
         Series("Figure 4, |D|", "CENSUS-like: exposed", axis, "share", violated),
         Series("Figure 5, |D|", "CENSUS-like: mean relative error", axis, "relative error", errors),
     ]
+
+
+ADULT_QUASI = ("education", "occupation", "race", "sex")
+CENSUS_QUASI = ("age", "gender", "education", "marital", "race")
+SIGNIFICANCE = Fraction(1, 20)
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """A table's cells; groups are made from them by the linkage asked for."""
+
+    name: str
+    rows: int
+    values: int
+    cells: Cells
+
+    def groups(self, linkage: Linkage = "components") -> PersonalGroups:
+        return personal_groups(self.cells, self.values, linkage, SIGNIFICANCE)
+
+
+def study(name: str, table: pa.Table, quasi: tuple[str, ...], sensitive: str) -> Study:
+    declared = read(table.select([*quasi, sensitive]), quasi=quasi, sensitive=sensitive)
+    (histogram,) = take_profile(declared).histograms.values()
+    cells = count_cells(declared, sensitive, histogram.values)
+    return Study(name, histogram.rows, len(histogram.values), cells)
+
+
+def adult(data_dir: Path | None) -> tuple[Study, str]:
+    """The 45,222 complete records of ADULT; else generated people with two classes of income."""
+    files = [data_dir / name for name in ("adult.data", "adult.test")] if data_dir else []
+    if files and all(path.is_file() for path in files):
+        table = public_files.read_adult(*files)
+        for name in ("workclass", "occupation", "native_country"):
+            table = table.filter(pc.is_valid(table[name]))
+        return study("ADULT", table, ADULT_QUASI, "income"), f"ADULT: {table.num_rows:,} records."
+    table = datasets.census(45_222, seed=2)
+    codes = table["occupation"].combine_chunks()
+    codes = codes.dictionary_encode() if not pa.types.is_dictionary(codes.type) else codes
+    income = pc.if_else(pc.less(codes.indices, 12), ">50K", "<=50K")
+    quasi = ("education", "marital", "race", "gender")
+    table = table.append_column("income", income)
+    return study("ADULT", table, quasi, "income"), "ADULT: generated records stand in."
+
+
+def census(data_dir: Path | None, rows: int) -> tuple[Study, str]:
+    """CENSUS with occupation: 100,000 real records where they are, else generated ones."""
+    table, note = coded.census(data_dir, rows, seed=3)
+    return study("CENSUS", table, CENSUS_QUASI, "occupation"), note
+
+
+def census_sizes(sizes: tuple[int, ...]) -> list[Study]:
+    """Generated CENSUS-like tables of several sizes, each the beginning of the next."""
+    whole = datasets.census(max(sizes), seed=3)
+    return [
+        study(f"{size:,} records", whole.slice(0, size), CENSUS_QUASI, "occupation")
+        for size in sizes
+    ]
+
+
+_RATIO = 3.0  # between the levels of f
+
+
+def chernoff_private(
+    setting: Setting, sizes: IntArray, samples: IntArray, counts: IntArray, largest: IntArray
+) -> BoolArray:
+    """Equation 9 on the sample as rounding may leave it (errata R3): n ≤ s(⌈n·c/N⌉/n)."""
+    share = -(-samples * counts // sizes) / samples
+    p, q = float(setting.retention), float(setting.background)
+    limit = -2 * (share * p + q) * np.log(float(setting.chance))
+    return np.asarray(samples * (float(setting.error) * p * share) ** 2 <= limit)
+
+
+def chernoff_levels(setting: Setting) -> tuple[Level, ...]:
+    """Levels of the largest share, each a third of the one above.
+
+    >>> from fractions import Fraction
+    >>> half = Setting(Fraction("0.3"), Fraction("0.3"), Fraction(1, 2), 50)
+    >>> [level.sample for level in chernoff_levels(half)]
+    [54, 170, 568, 2224]
+    """
+    found, top = [], 1.0
+    while top > 1 / setting.values:
+        found.append(Level(top / _RATIO, top, math.floor(chernoff_size(top, setting))))
+        top /= _RATIO
+    return tuple(found)
+
+
+def chernoff_samples(groups: PersonalGroups, setting: Setting) -> IntArray:
+    """Samples by level, held to Equation 9."""
+    return choose_samples(groups, setting, chernoff_levels(setting), chernoff_private)
+
+
+def chernoff_violations(groups: PersonalGroups, setting: Setting) -> BoolArray:
+    """Which groups plain uniform perturbation of every record would expose by Equation 9."""
+    sizes, largest = groups.sizes, groups.largest
+    return ~chernoff_private(setting, sizes, sizes, largest, largest)
+
+
+def chernoff_size(share: float | Fraction, setting: Setting) -> float:
+    """s_g: the largest group that Chernoff's bound calls private (Equation 10).
+
+    Far too generous: the exact tails at s_g are 7 to 250 times smaller than δ (errata R1).
+
+    >>> setting = Setting(Fraction("0.3"), Fraction("0.3"), Fraction(1, 2), 10)
+    >>> math.floor(chernoff_size(0.5, setting))
+    128
+    """
+    p, f = float(setting.retention), float(share)
+    spread = f * p + float(setting.background)
+    return -2 * spread * math.log(setting.chance) / (float(setting.error) * p * f) ** 2
+
+
+def exact_limit(share: Fraction, setting: Setting) -> int:
+    """The largest group, without sampling, whose exact tails both reach δ; 0 where there is none.
+
+    Sizes n for which n·f is a whole number; beyond s_g Chernoff's bound already rules them out.
+
+    >>> exact_limit(Fraction(1, 2), Setting(Fraction("0.3"), Fraction("0.3"), Fraction(1, 2), 10))
+    10
+    """
+    step = share.denominator
+    n = np.arange(step, math.floor(chernoff_size(share, setting)) + 1, step, dtype=np.int64)
+    private = tails(setting, n, n, n // step * share.numerator).both_ways(float(setting.chance))
+    return int(n[private].max()) if private.any() else 0

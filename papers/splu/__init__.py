@@ -9,13 +9,10 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from papers import public_files
-from papers.coded import People, coded
-from papers.splu import figures, two_columns
+from papers.coded import People, census, coded
+from papers.splu import figures
 from papers.splu.claims import CLAIMS
-from papers.splu.figures import Setting
-from papers.splu.intervals import section_6_2_1
-from papers.splu.kinds import section_8
+from papers.splu.figures import Setting, section_6_2_1, section_8
 from papers.splu.methods import Pool
 from papers.steps import Outcome, Step
 from sfumato import datasets
@@ -88,9 +85,7 @@ class Made:
         return figures.large_counts("Figure 11", self.chapters, pool, groups, self.setting, edges)
 
     def two_columns(self) -> Outcome:
-        table, observed = two_columns.figure_12(
-            self.census, self.setting.groups, self.setting.queries
-        )
+        table, observed = figures.figure_12(self.census, self.setting.groups, self.setting.queries)
         return [table, figures.iterations(observed)], []
 
     def _pool(self, make: Callable[..., Pool], people: People, seed: int) -> Pool:
@@ -126,16 +121,8 @@ STEPS = (
 
 def prepare(*, quick: bool, data_dir: Path | None) -> Made:
     """CENSUS and what stands in for the rest; `quick` asks fewer queries of smaller tables."""
-    census, notes = _census(data_dir)
+    table, note = census(data_dir, 100_000)
+    people, notes = coded(table, "occupation"), [note]
     if quick:
-        return Made(census, QUICK, (50_000, 100_000), notes)
-    return Made(census, FULL, (100_000, 200_000, 300_000, 400_000, 500_000), notes)
-
-
-def _census(data_dir: Path | None) -> tuple[People, list[str]]:
-    path = data_dir / "occ100k.parquet" if data_dir else None
-    if path is not None and path.is_file():
-        table = public_files.read_census(path)
-        return coded(table, "occupation"), [f"CENSUS, {table.num_rows:,} records."]
-    table = datasets.census(100_000, seed=1)
-    return coded(table, "occupation"), ["Generated CENSUS-like records stand in for CENSUS."]
+        return Made(people, QUICK, (50_000, 100_000), notes)
+    return Made(people, FULL, (100_000, 200_000, 300_000, 400_000, 500_000), notes)

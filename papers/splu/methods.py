@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from papers.coded import People
-from papers.conjunctions import Conjunctions, random_conjunctions
-from papers.laplace import laplace_noise
-from papers.splu.four_states import reconstruct
-from papers.splu.greedy import GreedyGroups
+from papers.coded import Conjunctions, People, laplace_noise, random_conjunctions
 from sfumato.draws import BoolArray, Draws, IntArray, Positions
 from sfumato.engines.stream import ranks_in_value
 from sfumato.guarantees.small_sum import SmallSum
@@ -117,11 +114,7 @@ def exact(pool: Pool, people: People, groups: int, draws: Draws) -> tuple[FloatA
 
 
 def paper(
-    pool: Pool,
-    people: People,
-    groups: int,
-    pairs: tuple[IntArray, IntArray],
-    draws: Draws,
+    pool: Pool, people: People, groups: int, pairs: tuple[IntArray, IntArray], draws: Draws
 ) -> FloatArray:
     """The paper's procedure: greedy groups, its matrix, its 1 % stop (Section 5.1)."""
     kept, codes = published(people, groups, draws, greedy=True)
@@ -131,7 +124,7 @@ def paper(
     own, size = counts[condition, value], counts[condition].sum(axis=1)
     rest = whole[value] - own
     states = np.stack([len(kept) - size - rest, rest, size - own, own], axis=1)
-    return np.asarray(reconstruct(states, groups, most=MOST_ROUNDS)[:, 3])
+    return np.asarray(reconstruct(states, groups, most=MOST_ROUNDS)[0][:, 3])
 
 
 def anatomy(pool: Pool, people: People, groups: int, draws: Draws) -> FloatArray:
@@ -162,3 +155,132 @@ def resampled(pool: Pool, people: People, draws: Draws) -> FloatArray:
 def laplace(truth: IntArray, epsilon: float, draws: Draws) -> FloatArray:
     """True counts with Laplace noise of scale 1/ε."""
     return truth + laplace_noise(1 / epsilon, len(truth), draws, f"laplace {epsilon}")
+
+
+@dataclass(frozen=True, eq=False)
+class GreedyGroups:
+    """Groups of `size` different values: time and again one record of the commonest values.
+
+    For comparison: the same values meet again and again, and the operator that takes them for
+    mixed is wrong (errata S5; ties by draw, not by code, which would be worse still). O(N·m/c)
+    time and N places of memory. With N a multiple of c and no value above N/c nothing is left
+    over (errata S11).
+
+    >>> groups = GreedyGroups.plan([2, 2, 1, 1], size=2, draws=Draws.from_seed(1))
+    >>> all(len(set(row)) == 2 for row in groups.rows.tolist())
+    True
+    """
+
+    counts: IntArray
+    size: int
+    rows: IntArray  # the values of every group, shape (groups, size)
+    seats: IntArray  # group · size + place of every (value, slot), values one after the other
+    starts: IntArray  # where each value's slots begin in `seats`
+
+    @classmethod
+    def plan(cls, counts: npt.ArrayLike, *, size: int, draws: Draws) -> GreedyGroups:
+        left = np.asarray(counts, np.int64).copy()
+        total = int(left.sum())
+        if total % size or bool((left * size > total).any()):
+            raise ValueError("some value has more than 1/size of the records, or some are left")
+        rows = np.empty((total // size, size), np.int64)
+        values = len(left)
+        for number in range(len(rows)):
+            ties = draws.words("ties", Positions(number * values, values))
+            rows[number] = np.lexsort((ties, -left))[:size]
+            left[rows[number]] -= 1
+        flat = rows.reshape(-1)
+        seats = np.argsort(flat, kind="stable")
+        held_counts = np.bincount(flat, minlength=values)
+        return cls(
+            np.asarray(counts, np.int64), size, rows, seats, np.cumsum(held_counts) - held_counts
+        )
+
+    def mates(self, values: npt.ArrayLike, slots: npt.ArrayLike, steps: npt.ArrayLike) -> IntArray:
+        """The value `steps` places on in the record's own group, going round."""
+        group, place = np.divmod(self._seats(values, slots), self.size)
+        return np.asarray(self.rows[group, (place + np.asarray(steps)) % self.size])
+
+    def numbers(self, values: npt.ArrayLike, slots: npt.ArrayLike) -> IntArray:
+        """The group of every (value, slot)."""
+        return self._seats(values, slots) // self.size
+
+    def _seats(self, values: npt.ArrayLike, slots: npt.ArrayLike) -> IntArray:
+        return np.asarray(self.seats[self.starts[np.asarray(values)] + np.asarray(slots)])
+
+
+Matrix = Literal["paper", "exact"]
+
+TOLERANCE, MOST_ITERATIONS = 0.01, 10_000  # the paper's 1 %, and a cap that it does not state
+
+
+def transition(shares: FloatArray, groups: int, matrix: Matrix) -> FloatArray:
+    """Pr(published state | true state) of one value against the rest, shape (…, 2, 2).
+
+    `shares` are f_s/N. The paper prints f_s/N for a record without s (Equations 6 to 9); exact is
+    r = f_s(c−1)/(c(N−f_s)) (errata S2).
+
+    >>> transition(np.array([0.1]), 5, "paper")[0].tolist()
+    [[0.9, 0.1], [0.8, 0.2]]
+    """
+    rate = shares if matrix == "paper" else shares * (groups - 1) / (groups * (1 - shares))
+    own = np.full_like(rate, 1 / groups)
+    return np.stack([np.stack([1 - rate, rate], -1), np.stack([1 - own, own], -1)], -2)
+
+
+def reconstruct(
+    observed: npt.ArrayLike,
+    groups: int,
+    *,
+    matrix: Matrix = "paper",
+    tolerance: float = TOLERANCE,
+    most: int = MOST_ITERATIONS,
+) -> tuple[FloatArray, IntArray]:
+    """Estimated counts by state from the published ones, and the rounds that each question took.
+
+    `observed` has shape (questions, K). Starts at the published counts, takes the matrix from the
+    current estimate in every round (Equations 13 and 14), and stops a question when no state
+    changed by more than `tolerance` of itself (0/0 counting as no change) or after `most` rounds.
+
+    >>> reconstruct([[700.0, 100.0, 150.0, 50.0]], 5)[0].round(1).tolist()
+    [[742.9, 57.1, 92.8, 107.2]]
+    """
+    published = np.asarray(observed, np.float64)
+    estimate = published.copy()
+    rounds = np.zeros(len(published), np.int64)
+    active = np.arange(len(published))
+    for _ in range(most):
+        if not active.size:
+            break
+        now, shown = estimate[active], published[active]
+        following = one_round(now, shown, groups, matrix)
+        change = np.divide(np.abs(following - now), now, out=np.zeros_like(now), where=now > 0).max(
+            axis=1
+        )
+        estimate[active] = following
+        rounds[active] += 1
+        active = active[change > tolerance]
+    return estimate, rounds
+
+
+def one_round(now: FloatArray, shown: FloatArray, groups: int, matrix: Matrix) -> FloatArray:
+    """One round of Equation 14: every published record is shared among its possible states."""
+    whole = _whole_matrix(now, groups, matrix)
+    expected = np.einsum("qi,qij->qj", now, whole)
+    ratio = np.divide(shown, expected, out=np.zeros_like(shown), where=expected > 0)
+    return np.asarray(now * np.einsum("qij,qj->qi", whole, ratio))
+
+
+def _whole_matrix(estimate: FloatArray, groups: int, matrix: Matrix) -> FloatArray:
+    """M = M0 ⊗ M1 ⊗ … ⊗ Mw, M0 being the identity: quasi columns are published as they are."""
+    columns = estimate.shape[1].bit_length() - 2
+    rows = estimate.sum(axis=1)
+    whole = np.broadcast_to(np.eye(2), (len(estimate), 2, 2))
+    for column in range(columns):
+        bit = 1 << (columns - 1 - column)
+        holding = [state for state in range(estimate.shape[1]) if state & bit]
+        share = np.clip(estimate[:, holding].sum(axis=1) / rows, 0.0, 1 - 1e-12)
+        single = transition(share, groups, matrix)
+        size = whole.shape[1]
+        whole = np.einsum("qij,qkl->qikjl", whole, single).reshape(-1, 2 * size, 2 * size)
+    return whole

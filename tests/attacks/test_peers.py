@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from papers import attacks as figure_11
-from papers.laplace import laplace_noise
-from papers.noisy_counts import answered_counts
+from papers.attacks import answered_counts
+from papers.coded import laplace_noise
 from sfumato import datasets
 from sfumato.attacks import parse_attack
 from sfumato.attacks.people import Domains, People

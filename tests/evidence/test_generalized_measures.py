@@ -42,6 +42,6 @@ def test_only_ranges_have_a_penalty(table: Table, tmp_path: Path) -> None:
 
 def test_range_counts_ask_every_mechanism_the_same(table: Table) -> None:
     ways = ["heterogeneous", "burel"]
-    errors = median_errors(table, "beta-likeness(2)", ways, count=20, columns=2, selectivity=0.3)
+    (errors,) = median_errors(table, "beta-likeness(2)", ways, [(2, 0.3)], count=20)
     assert set(errors) == set(ways)
     assert all(0 <= error < 5 for error in errors.values())

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from papers.coded import People
-from papers.splu import _census, methods
+from papers.coded import People, census, coded
+from papers.splu import methods
 from papers.splu.methods import Pool
 from sfumato.draws import BoolArray, Draws, IntArray
 from sfumato.engines.publishing import publish
@@ -25,7 +25,7 @@ GROUPS = 5
 def people() -> People:
     if not (DATA / "occ100k.parquet").is_file():
         pytest.skip("CENSUS occ100k.parquet is not here (SFUMATO_DATA)")
-    return _census(DATA)[0]
+    return coded(census(DATA, 0)[0], "occupation")
 
 
 @pytest.fixture(scope="module")

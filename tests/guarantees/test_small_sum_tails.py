@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from papers.splu.bounds import (
+from papers.splu.figures import (
     large_sum_curve,
     small_sum_curve,
     wrong_condition_sum,

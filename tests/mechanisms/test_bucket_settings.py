@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from papers.f_privacy.program import integer_program
+from papers.f_privacy.figures import integer_program
 from sfumato.draws import IntArray
 from sfumato.mechanisms.buckets.multi_size import recursive_multi_size
 from sfumato.mechanisms.buckets.optimal import optimal_setting

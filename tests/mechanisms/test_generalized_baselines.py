@@ -9,8 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from papers.heterogeneous.curve import CurveBurel, class_sizes, likeness_runs, nearest_classes
-from papers.heterogeneous.hilbert import hilbert_order
+from papers.heterogeneous.matchers import (
+    CurveBurel,
+    class_sizes,
+    hilbert_order,
+    likeness_runs,
+    nearest_classes,
+)
 from sfumato.draws import Draws
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import BetaLikeness, LDiversity

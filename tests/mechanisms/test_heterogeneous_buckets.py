@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from papers.heterogeneous.algorithms import diversity_fill
-from papers.heterogeneous.examples import equation_7
+from papers.heterogeneous.examples import diversity_fill, equation_7
 from sfumato.mechanisms.heterogeneous.buckets import (
     Buckets,
     Layers,

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from papers.heterogeneous.algorithms import diversity_fill, rounds
+from papers.heterogeneous.examples import diversity_fill, rounds
 from sfumato.draws import Draws
 from sfumato.mechanisms.generalized import RangeCover, SetCover, covers_of
 from sfumato.mechanisms.heterogeneous.blocks import split

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from papers.reconstruction.chernoff import chernoff_size, exact_limit
+from papers.reconstruction.figures import chernoff_size, exact_limit
 from sfumato.draws import Draws
 from sfumato.mechanisms.reconstruction.drawing import draw_block
 from sfumato.mechanisms.reconstruction.groups import PersonalGroups

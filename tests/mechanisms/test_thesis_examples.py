@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from papers.perturbation.arrange import reverse_cuthill_mckee
+from papers.perturbation.chapter4 import reverse_cuthill_mckee
 from sfumato.draws import Draws
 from sfumato.guarantees import FineRhoPrivacy, RhoPrivacy
 from sfumato.mechanisms.fine_grain import FineGrainPerturbation, best_for_records
