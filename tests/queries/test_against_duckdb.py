@@ -360,3 +360,13 @@ def test_the_comparison_can_fail(make_release: Any) -> None:
     asked = Asked(1, QUASI)
     questions = [asked.simple() for _ in range(30)]
     assert len(wrong_ones(release, raw.slice(20), questions)[0]) >= 15
+
+
+def test_what_a_sub_query_finds_in_another_column_is_no_misspelling(make_release: Any) -> None:
+    """It was refused: "Column 'sex' has no value 'Oslo'", which nobody had written."""
+    raw = raw_table()
+    sql = "SELECT COUNT(*) FROM release WHERE ill = 'flu' AND sex {} (SELECT town FROM release{})"
+    release = make_release(raw, list(ESTIMATED))
+    for form, where in (("IN", ""), ("NOT IN", " WHERE town IS NOT NULL")):
+        asked = sql.format(form, where)
+        assert release.sql(asked).value == pytest.approx(of_raw(raw, asked)[0][0])

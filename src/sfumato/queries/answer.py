@@ -44,6 +44,7 @@ class Answer:
     confidence: float
     estimator: str = ""
     counts: frozenset[str] = frozenset()  # aggregates that count people
+    note: str = ""  # what has to be said beside it
 
     @property
     def columns(self) -> list[str]:
@@ -58,7 +59,8 @@ class Answer:
     def to_json(self) -> dict[str, Any]:
         """What `--json` prints: dates and infinities as text, since JSON has neither."""
         rows = [{name: value_to_json(v) for name, v in row.items()} for row in self.rows()]
-        return {"columns": self.columns, "rows": rows, "estimator": self.estimator or None}
+        noted = {"note": self.note} if self.note else {}
+        return {"columns": self.columns, "rows": rows, "estimator": self.estimator or None, **noted}
 
     def to_arrow(self) -> pa.Table:
         return self.table
@@ -190,7 +192,9 @@ class Answer:
     def _rest(self) -> list[str]:
         if not len(self):
             return ["(no rows)"]
-        return [f"… and {len(self) - MOST_SHOWN:,} more rows"] if len(self) > MOST_SHOWN else []
+        more = len(self) - MOST_SHOWN
+        rest = [f"… and {more:,} more rows"] if more > 0 else []
+        return [*rest, self.note] if self.note else rest
 
 
 def text_table(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+from sqlglot import exp
 
 from sfumato.columns import Range
 from sfumato.draws import BoolArray
@@ -31,6 +32,10 @@ from sfumato.queries.statements import grid as grid_statement
 from sfumato.queries.totals import totals_of
 from sfumato.release import BucketedRelease, GeneralizedRelease, PerturbedRelease, Release
 
+_LUCK = (
+    "Rows were chosen by what was estimated: the intervals of the largest of many hold somewhat "
+    "less often than is said."
+)
 SOURCES: dict[str, type[QuestionSource]] = {
     PerturbedRelease.kind: PerturbedSource,
     BucketedRelease.kind: BucketedSource,
@@ -64,7 +69,13 @@ def answer(release: Release, question: Question, request: Request) -> Answer:
         for output in question.outputs
         if output.of == "aggregate" and question.aggregates[output.index].counts
     )
-    return Answer(table, tuple(names), request.confidence, evaluation.estimator, counts)
+    chosen = question.limit is not None and any(
+        column.name.startswith("a")
+        for ordering in question.order
+        for column in ordering.tree.find_all(exp.Column)
+    )
+    note = _LUCK if chosen and question.sensitive and not source.holds_largest else ""
+    return Answer(table, tuple(names), request.confidence, evaluation.estimator, counts, note)
 
 
 def _estimates(source: QuestionSource, question: Question, request: Request) -> pa.Table:

@@ -8,7 +8,7 @@ wall: a syntax node that is not on it does not reach the database, which is lock
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -151,7 +151,7 @@ def with_known_parts(release: Release, tree: Node, request: Request) -> Node:
         exact_answer = answered_exactly(release, part.this, request)
         if exact_answer is None:
             continue
-        values = [literal(value) for value in exact_answer.table.column(0).to_pylist()]
+        values = [_found(value) for value in exact_answer.table.column(0).to_pylist()]
         if isinstance(part.parent, exp.In) and values:
             part.parent.set("expressions", values)
             part.parent.set("query", None)
@@ -160,6 +160,13 @@ def with_known_parts(release: Release, tree: Node, request: Request) -> Node:
         else:
             part.replace(part if len(values) > 1 else (values or [exp.Null()])[0])
     return tree
+
+
+def _found(value: Any) -> Node:
+    """A value that a sub-query found: nobody wrote it, so it is no misspelling."""
+    if isinstance(value, str):
+        return exp.cast(exp.Literal.string(value), "VARCHAR")
+    return literal(value)
 
 
 def _total_behind(window: exp.Window) -> exp.Subquery | None:

@@ -76,6 +76,7 @@ class QuestionSource(ABC):
     estimators: ClassVar[tuple[str, ...]]  # the default first
     deals_together: ClassVar[bool] = False  # whether several sensitive columns show one number
     counts_exactly: ClassVar[bool] = True  # whether sums without a sensitive column are counted
+    holds_largest: bool = True  # whether the interval of the largest row of many holds as often
 
     def __init__(self, release: Release, session: Session) -> None:
         self.release, self.session = release, session
