@@ -251,14 +251,13 @@ class Mixed:
 
     # -- slots ---------------------------------------------------------------------------------
 
-    def slot_places(self) -> Iterator[tuple[IntArray, IntArray]]:
-        """The piece of every slot and its place in the line, block by block, value by value and
-        part by part, some at a time."""
+    def slot_buckets(self) -> SmallArray:
+        """The bucket of every slot, by block, value and slot: four bytes a record."""
         order, edges = self.lines
         begins = np.empty(order.shape, np.int32)
         np.put_along_axis(begins, order.astype(np.int64), edges[:, :-1], axis=1)
         ends = np.searchsorted(self.parts.blocks[self.part], np.unique(self.parts.blocks), "right")
-        low = 0
+        bucket_of_slot, at, low = np.empty(int(self.parts.counts.sum()), np.int32), 0, 0
         for high in ends.tolist():
             counts = self.held[low:high].T
             value, piece = np.nonzero(counts)
@@ -267,49 +266,37 @@ class Mixed:
             cuts = np.searchsorted(upto, np.arange(0, int(upto[-1]) + _AT_ONCE, _AT_ONCE))
             for start, stop in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
                 run = slice(start, stop if stop < cuts[-1] else None)
-                many = some[run]
-                within = np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many)
-                yield np.repeat(low + piece[run], many), np.repeat(begin[run], many) + within
+                many, pieces = some[run], low + piece[run]
+                position = np.arange(int(many.sum())) + np.repeat(
+                    begin[run] - np.cumsum(many) + many, many
+                )
+                position %= np.repeat(self.widths[pieces], many)
+                position += np.repeat(self.first[pieces], many)
+                bucket_of_slot[at : at + len(position)] = position
+                at += len(position)
             low = high
-
-    def slot_buckets(self) -> SmallArray:
-        """The bucket of every slot, by block, value and slot: four bytes a record."""
-        bucket_of_slot, at = np.empty(int(self.parts.counts.sum()), np.int32), 0
-        for piece, position in self.slot_places():
-            bucket_of_slot[at : at + len(piece)] = self.first[piece] + position % self.widths[piece]
-            at += len(piece)
         return bucket_of_slot
-
-    @cached_property
-    def _slot_places(self) -> SmallArray:
-        """The place of every slot among the lines of all pieces, one after the other."""
-        starts = np.cumsum(self.lengths) - self.lengths
-        return np.concatenate([starts[p] + at for p, at in self.slot_places()]).astype(np.int32)
-
-    @cached_property
-    def _values(self) -> SmallArray:
-        """The value at every one of these places."""
-        order, edges = self.lines
-        return np.repeat(order.reshape(-1), np.diff(edges, axis=1).reshape(-1))
-
-    def mates(self, values: IntArray, slots: IntArray, steps: IntArray) -> IntArray:
-        """Of one block: the value `steps` (in [0, size)) places on in the record's own bucket,
-        going round. 0 is the record itself; a uniform step is a uniform member."""
-        first = np.cumsum(self.parts.by_block[0]) - self.parts.by_block[0]
-        position = self._slot_places.take(first.take(values) + slots).astype(np.int64)
-        ends = np.cumsum(self.lengths)
-        piece = np.searchsorted(ends, position, side="right")
-        # the places of a bucket are as far apart as its piece is wide
-        position += steps * self.widths.take(piece)
-        np.subtract(
-            position, self.lengths.take(piece), out=position, where=position >= ends.take(piece)
-        )
-        return np.asarray(self._values.take(position), np.int64)
 
     def numbers(self, values: IntArray, slots: IntArray) -> IntArray:
         """Of one block: the bucket of every (value, slot)."""
         first = np.cumsum(self.parts.by_block[0]) - self.parts.by_block[0]
-        return np.asarray(self.slot_buckets().take(first.take(values) + slots), np.int64)
+        return np.asarray(self._slot_bucket.take(first.take(values) + slots), np.int64)
+
+    @cached_property
+    def _slot_bucket(self) -> SmallArray:
+        return self.slot_buckets()
+
+    def mates(self, values: IntArray, slots: IntArray, places: IntArray) -> IntArray:
+        """Of buckets of one size: the value at a place (in [0, size)) of the record's own bucket.
+        A uniform place is a uniform member, the record itself among them."""
+        at = self.numbers(values, slots) * self.parts.sizes[0] + places
+        return np.asarray(self._members.take(at), np.int64)
+
+    @cached_property
+    def _members(self) -> SmallArray:
+        """The values of all buckets, one after the other."""
+        runs = [np.repeat(value, count) for _, value, count in self.listed()]
+        return np.concatenate(runs).astype(np.int32)
 
     # -- contents ------------------------------------------------------------------------------
 

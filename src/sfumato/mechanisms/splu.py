@@ -37,7 +37,7 @@ class DecoyGroups:
     def draw(
         self, values: IntArray, ranks: IntArray, chosen: IntArray
     ) -> tuple[IntArray, BoolArray | None]:
-        """What records publish that choose the value `chosen` places on; which are not spare.
+        """What records publish that choose the `chosen` value of their group; which are not spare.
 
         A spare record borrows a group that holds its value; where none does, it stands in for a
         record with some other value. Either way it has c different values to choose from, its own
@@ -51,7 +51,7 @@ class DecoyGroups:
         hosts[lost] = np.argmax(self.grouped)
         slots = np.where(grouped, slots, slots % self.grouped[hosts])
         drawn = self.groups.mates(hosts, slots, chosen)
-        np.copyto(drawn, values, where=lost & (chosen == 0))
+        np.copyto(drawn, values, where=lost & (drawn == hosts))
         return drawn, grouped
 
     def check(self) -> None:

@@ -11,46 +11,30 @@ x at most `threshold` times as often as everybody: n̂_{z,x} + 1.645·error ≤ 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sfumato.draws import BoolArray, IntArray
+from sfumato.draws import BoolArray
 from sfumato.operators.base import FloatArray
 from sfumato.operators.buckets import BucketOperator
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from scipy.sparse import csr_array
 
 _CONFIDENCE = 1.645  # standard errors: 95 % on one side
-_CHUNK = 1 << 16
 
 Records = Callable[[], Iterable["pa.RecordBatch"]]
 
 
-@dataclass(frozen=True, eq=False)
-class BucketContents:
-    """The values of bucket b stand at `values[starts[b] : starts[b + 1]]`."""
-
-    starts: IntArray
-    values: IntArray
-
-    def beside(self, buckets: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
-        """For each bucket and each value in it: (place in `buckets`, value, share)."""
-        sizes = self.starts[buckets + 1] - self.starts[buckets]
-        position = np.repeat(np.arange(len(buckets)), sizes)
-        offset = np.arange(len(position)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        return position, self.values[self.starts[buckets][position] + offset], 1 / sizes[position]
-
-
 def barred_values(
-    records: Records, contents: BucketContents, operator: BucketOperator, threshold: Fraction
+    records: Records, shares: csr_array, operator: BucketOperator, threshold: Fraction
 ) -> BoolArray:
-    """Buckets by values: what some record of the bucket rules out. Two passes over the records."""
-    values = len(operator.counts)
-    shown = _shown(records, contents, values)
+    """Buckets by values: what some record of the bucket rules out; `shares` are those of values in
+    buckets. Two passes over the records."""
+    shown = _shown(records, shares)
     weights = np.asarray(np.linalg.pinv(operator.matrix()), np.float64)
     ruled_out = {
         column: {
@@ -59,7 +43,7 @@ def barred_values(
         }
         for column, seen in shown.items()
     }
-    barred = np.zeros((len(contents.starts) - 1, values), np.bool_)
+    barred = np.zeros(shares.shape, np.bool_)
     for batch in records():
         buckets = np.asarray(batch.column("bucket").to_numpy(), np.int64)
         for column, by_value in ruled_out.items():
@@ -71,31 +55,25 @@ def barred_values(
     return barred
 
 
-def _shown(
-    records: Records, contents: BucketContents, values: int
-) -> dict[str, dict[object, tuple[int, FloatArray]]]:
+def _shown(records: Records, shares: csr_array) -> dict[str, dict[object, tuple[int, FloatArray]]]:
     """By quasi column and value: how many records, and what their buckets show."""
-    found: dict[str, dict[object, tuple[int, FloatArray]]] = {}
+    from scipy.sparse import csr_array
+
+    shown: dict[str, dict[object, tuple[int, FloatArray]]] = {}
     for batch in records():
         buckets = np.asarray(batch.column("bucket").to_numpy(), np.int64)
         for column in batch.schema.names:
             if column == "bucket":
                 continue
             encoded = _encoded(batch.column(column))
-            names = encoded.dictionary.to_pylist()
-            codes = np.asarray(encoded.indices.to_numpy(), np.int64)
-            numbers = np.bincount(codes, minlength=len(names))
-            sums = np.zeros(len(names) * values)
-            for low in range(0, len(codes), _CHUNK):
-                bucket_index, value, share = contents.beside(buckets[low : low + _CHUNK])
-                cell = codes[low : low + _CHUNK][bucket_index] * values + value
-                sums += np.bincount(cell, share, minlength=len(sums))
-            of_column = found.setdefault(column, {})
-            for code, name in enumerate(names):
-                before, beside = of_column.get(name, (0, np.zeros(values)))
-                more = sums[code * values : (code + 1) * values]
-                of_column[name] = (before + int(numbers[code]), beside + more)
-    return found
+            names, codes = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
+            met = csr_array((np.ones(len(codes)), (codes, buckets)), (len(names), shares.shape[0]))
+            sums = (met @ shares).toarray()
+            of_column = shown.setdefault(column, {})
+            for name, number, more in zip(names, met.sum(axis=1), sums, strict=True):
+                before, beside = of_column.get(name, (0, 0.0))
+                of_column[name] = (before + int(number), beside + more)
+    return shown
 
 
 def _ruled_out(

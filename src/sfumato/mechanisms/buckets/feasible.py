@@ -1,8 +1,8 @@
-"""Why no setting exists, and the smallest maximum bucket size for which one does."""
+"""Why no setting exists, and what people have where one does."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -17,30 +17,6 @@ from sfumato.profile import Histogram, Holdings, Profile
 
 LARGEST_TRIED = 4096
 _WEAKENED = 20  # times, until all columns allow a promise
-
-Exists = Callable[[int], bool]
-
-
-def smallest_max_size(histogram: Histogram, limits: Limits, exists: Exists) -> int | None:
-    """The smallest maximum size that admits a setting, up to 4,096; None beyond.
-
-    Allowing larger buckets never hurts, so it is found by doubling and halving.
-    """
-    rows = histogram.rows
-    top = min(rows, LARGEST_TRIED)
-    low = min(limits.needed_size(histogram.counts), top)
-    high = low
-    while not exists(high):
-        if high >= top:
-            return None
-        low, high = high + 1, min(2 * high, top)
-    while low < high:
-        middle = (low + high) // 2
-        if exists(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return high
 
 
 def witness(histogram: Histogram, limits: Limits, max_size: int) -> tuple[int, str]:
@@ -70,40 +46,20 @@ def witness(histogram: Histogram, limits: Limits, max_size: int) -> tuple[int, s
     )
 
 
-def infeasible(
-    guarantee: Guarantee,
-    mechanism: str,
-    histogram: Histogram,
-    limits: Limits,
-    max_size: int,
-    exists: Exists,
-) -> InfeasibleGuarantee:
-    """The error that says what stands in the way and which maximum size would do."""
-    value, reason = witness(histogram, limits, max_size)
-    enough = smallest_max_size(histogram, limits, exists)
-    nearest = None if enough is None else f"{mechanism}(max_size={enough})"
-    advice = (
-        f"The smallest maximum size that would do is {enough}: use '{nearest}'."
-        if nearest
-        else f"No maximum size up to {min(histogram.rows, LARGEST_TRIED):,} would do: ask for less."
-    )
-    return InfeasibleGuarantee(
-        f"'{guarantee}' cannot be kept on column {histogram.column!r} with buckets of at most "
-        f"{max_size} records: {reason}. {advice}",
-        witness=value_text(histogram.values[value]),
-        nearest=nearest,
-    )
-
-
 def too_large(
-    guarantee: Guarantee, holdings: Holdings, limits: Limits, max_size: int | None
+    guarantee: Guarantee, mechanism: str, holdings: Holdings, limits: Limits, max_size: int
 ) -> InfeasibleGuarantee:
-    """The error where the marks of several columns do not fit into buckets of at most a size."""
-    named = " and ".join(view.column for view in holdings.columns)
+    """The error where no buckets of at most this size keep the limits."""
+    named, blocking = " and ".join(repr(view.column) for view in holdings.columns), ""
+    reason = "each of them has ceilings of its own"
+    if len(holdings.views) == 1:
+        value, reason = witness(holdings.views[0], limits, max_size)
+        blocking = value_text(holdings.views[0].values[value])
     return InfeasibleGuarantee(
-        f"'{guarantee}' cannot be kept by buckets of at most {max_size} people in which "
-        f"{named} have ceilings at once. Leave max_size out, or raise it.",
-        witness=holdings.views[0].column,
+        f"'{guarantee}' cannot be kept on {named} with buckets of at most {max_size} records: "
+        f"{reason}. Leave max_size out, or raise it.",
+        witness=blocking or holdings.views[0].column,
+        nearest=mechanism,
     )
 
 

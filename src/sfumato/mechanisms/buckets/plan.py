@@ -16,7 +16,7 @@ import numpy as np
 
 from sfumato.blocks import BlockTree
 from sfumato.draws import BoolArray, Draws, IntArray, Permutation
-from sfumato.mechanisms.buckets.association import BucketContents, Records, barred_values
+from sfumato.mechanisms.buckets.association import Records, barred_values
 from sfumato.mechanisms.buckets.fakes import Fakes, odds_weights
 from sfumato.mechanisms.buckets.filling import Entries, Filling, in_pieces
 from sfumato.mechanisms.buckets.foresight import CountedBlocks
@@ -190,12 +190,15 @@ class BucketPlan(RecordPlan):
         return odds_weights(met[0], met[1]), odds_weights(met[2], met[3])
 
     def _barred(self, records: Records) -> BoolArray | None:
+        from scipy.sparse import csr_array
+
         if self.association is None or self.fakes is None:
             return None
-        starts = np.concatenate([[0], np.cumsum(self.filling.parts.bucket_sizes())])
-        values = np.concatenate([combination for _, combination, _ in self.filling.listed()])
-        contents = BucketContents(starts, values)
-        return barred_values(records, contents, self.operator(), self.association)
+        listed = zip(*self.filling.listed(), strict=True)
+        bucket, value, _ = (np.concatenate(entries) for entries in listed)
+        shape = self.buckets, len(self.holdings.counts)
+        shares = csr_array((1 / self.filling.parts.bucket_sizes()[bucket], (bucket, value)), shape)
+        return barred_values(records, shares, self.operator(), self.association)
 
     def public(self) -> dict[str, Any]:
         described: dict[str, Any] = {
@@ -232,14 +235,8 @@ class BucketPlan(RecordPlan):
 
     def operator(self, view: int = 0) -> BucketOperator:
         """How the values of a view meet in the buckets, fakes left out."""
-        return self._operators(view)
-
-    def _operators(self, view: int) -> BucketOperator:
-        cache: dict[int, BucketOperator] = self.__dict__.setdefault("_known_operators", {})
-        if view not in cache:
-            runs = (kinds for _, kinds in self._runs(view))
-            cache[view] = BucketOperator.of(in_pieces(runs), len(self.holdings.views[view].values))
-        return cache[view]
+        runs = (kinds for _, kinds in self._runs(view))
+        return BucketOperator.of(in_pieces(runs), len(self.holdings.views[view].values))
 
     def block_table(self, view: int = 0) -> BlockTable:
         """What an estimator knows of the values of a view in the blocks."""

@@ -138,13 +138,7 @@ class Limits:
         least = self.smallest_size
         if largest - least < _ALL_SIZES:
             return np.arange(least, largest + 1, dtype=np.int64)
-        steps = np.unique(
-            [
-                -(-ceiling.denominator // ceiling.numerator)
-                for ceiling, count in zip(self.ceilings, counts, strict=True)
-                if count > 0
-            ]
-        )
+        steps = np.unique(self.first_sizes[(counts > 0) & (self.first_sizes > 0)])
         steps = steps[steps <= largest]
         some = steps[np.unique(np.linspace(0, len(steps) - 1, _SOME_SIZES).astype(np.int64))]
         spaced = np.geomspace(least, largest, _SOME_SIZES).astype(np.int64)

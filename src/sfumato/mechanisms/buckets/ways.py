@@ -20,7 +20,6 @@ from sfumato.mechanisms.buckets.fakes import Fakes
 from sfumato.mechanisms.buckets.feasible import (
     LARGEST_TRIED,
     holdings_of,
-    infeasible,
     limits_of,
     too_large,
 )
@@ -39,7 +38,7 @@ from sfumato.mechanisms.buckets.spread import best_foreseen, spread_evenly
 from sfumato.mechanisms.buckets.two_size import best_two_size
 from sfumato.mechanisms.mixed import BucketParts, Mixed
 from sfumato.mechanisms.protocol import Mechanism, Standing
-from sfumato.profile import Histogram, Profile
+from sfumato.profile import Histogram, Holdings, Profile
 from sfumato.textform import Parameter
 
 USUAL_LARGEST = 50  # M' of the paper, Table 4
@@ -95,7 +94,9 @@ class BucketMechanism(Mechanism):
         holdings = holdings_of(self.name, profile, guarantee, most=1)
         (histogram,) = holdings.views
         limits = limits_of(holdings, guarantee, distinct=self.fakes > 0)
-        choice = self._choice(histogram, limits, guarantee)
+        choice = self._choice(histogram, limits)
+        if choice is None:
+            raise self._infeasible(holdings, limits, guarantee)
         check_parts(choice.setting, choice.shares, histogram.counts, limits)
         return BucketPlan(
             holdings,
@@ -126,7 +127,7 @@ class BucketMechanism(Mechanism):
                 )
         return fakes
 
-    def _choice(self, histogram: Histogram, limits: Limits, guarantee: Guarantee) -> Choice:
+    def _choice(self, histogram: Histogram, limits: Limits) -> Choice | None:
         """This mechanism's own setting, evenly filled within the maximum size; where none is said,
         sizes are doubled until there is one."""
         largest = self._largest(histogram, limits)
@@ -137,7 +138,7 @@ class BucketMechanism(Mechanism):
             largest = min(2 * largest, max(LARGEST_TRIED, largest), histogram.rows)
             choice = self._setting(histogram.counts, limits, largest)
         if choice is None:
-            raise self._infeasible(histogram, limits, guarantee)
+            return None
         shares = spread_evenly(choice.setting, histogram.counts, limits)
         return choice if shares is None else replace(choice, shares=shares)
 
@@ -148,25 +149,22 @@ class BucketMechanism(Mechanism):
         return min(largest, present - self.fakes) if self.fakes else largest
 
     def _infeasible(
-        self, histogram: Histogram, limits: Limits, guarantee: Guarantee
+        self, holdings: Holdings, limits: Limits, guarantee: Guarantee
     ) -> InfeasibleGuarantee:
+        (histogram,) = holdings.views
         largest = self._largest(histogram, limits)
-        if self.fakes:
-            present = int((histogram.counts > 0).sum())
-            common = int(np.argmax(histogram.counts))
-            return InfeasibleGuarantee(
-                f"'{guarantee}' cannot be kept on column {histogram.column!r} with {self.fakes} "
-                f"fake values per bucket: buckets may hold each value once and at most "
-                f"{max(largest, 0)} records, because {present} different values are there. "
-                f"The commonest value, {value_text(histogram.values[common])}, has a share of "
-                f"{float(histogram.shares[common]):.4g}. Use fewer fakes, or merge rare values.",
-                witness=value_text(histogram.values[common]),
-            )
-
-        def possible(size: int) -> bool:
-            return self._setting(histogram.counts, limits, size) is not None
-
-        return infeasible(guarantee, self.name, histogram, limits, largest, possible)
+        if not self.fakes:
+            return too_large(guarantee, self.name, holdings, limits, largest)
+        present = int((histogram.counts > 0).sum())
+        common = int(np.argmax(histogram.counts))
+        return InfeasibleGuarantee(
+            f"'{guarantee}' cannot be kept on column {histogram.column!r} with {self.fakes} "
+            f"fake values per bucket: buckets may hold each value once and at most "
+            f"{max(largest, 0)} records, because {present} different values are there. "
+            f"The commonest value, {value_text(histogram.values[common])}, has a share of "
+            f"{float(histogram.shares[common]):.4g}. Use fewer fakes, or merge rare values.",
+            witness=value_text(histogram.values[common]),
+        )
 
     @abstractmethod
     def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Choice | None:
@@ -212,10 +210,12 @@ class OptimalBuckets(BucketMechanism):
         limits = limits_of(holdings, guarantee)
         filling = fill(holdings, limits, self.max_size, draws.child("people"))
         if filling is None:
-            raise too_large(guarantee, holdings, limits, self.max_size)
+            raise too_large(
+                guarantee, self.name, holdings, limits, self.max_size or holdings.people
+            )
         return BucketPlan(holdings, limits, filling, draws.permutation("slots", holdings.counts))
 
-    def _choice(self, histogram: Histogram, limits: Limits, guarantee: Guarantee) -> Choice:
+    def _choice(self, histogram: Histogram, limits: Limits) -> Choice | None:
         """The setting that is foreseen to answer best, by counts alone: what anything is called and
         how it happens to be mixed decide nothing. That of least loss where none can be filled."""
         choice = None
@@ -224,7 +224,7 @@ class OptimalBuckets(BucketMechanism):
             largest = usual if self.max_size or self.fakes else histogram.rows
             best = best_foreseen([(histogram.counts, limits)], largest)
             choice = best and Choice(best[0], best[1][0])
-        return choice or super()._choice(histogram, limits, guarantee)
+        return choice or super()._choice(histogram, limits)
 
     def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Choice | None:
         return optimal_setting(counts, limits, max_size)
