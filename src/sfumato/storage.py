@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ SCHEMES = ("s3", "gs", "abfs", "hdfs", "file")
 MANIFEST = "manifest.json"
 _PARTS = re.compile(r"(records/)?[A-Za-z0-9_-]+\.parquet")  # no name leads out of a folder
 _CHUNK = 1 << 22
+_KEPT = 30 * 86_400  # seconds that a copy in the private cache stays where nobody opens it
 _REASONS = (
     ("ACCESS_DENIED", "access is denied; credentials are those of the environment or a profile"),
     ("INVALID_ACCESS_KEY", "the access key is not known there"),
@@ -180,6 +182,10 @@ def release_folder(place: str | Path) -> Path:
                     stored.fetch(name, copy / name)
             with suppress(OSError):  # another run was faster
                 copy.rename(folder)
+    os.utime(folder)
+    for old in cache.iterdir():
+        if old.stat().st_mtime < time.time() - _KEPT:
+            shutil.rmtree(old, ignore_errors=True)
     return folder
 
 

@@ -113,6 +113,20 @@ def test_a_release_is_published_there_and_asked_from_there(
     assert sf.open(place).manifest == opened.manifest
 
 
+def test_copies_that_nobody_opens_go(bucket: str, people: pa.Table, tmp_path: Path) -> None:
+    copies = tmp_path / "cache" / "sfumato" / "releases"
+    for name in ("old", "new"):
+        sf.publish(people, PROMISE, to=f"{bucket}/{name}", **ROLES)
+        sf.open(f"{bucket}/{name}")
+        (copy,) = (path for path in copies.iterdir() if path.stat().st_mtime > 10)
+        if name == "old":
+            os.utime(copy, (1, 1))
+            left = copy
+    assert not left.exists()
+    assert sf.open(f"{bucket}/new").manifest.rows == ROWS
+    assert len(list(copies.iterdir())) == 1
+
+
 def test_from_the_command_line(cli: Any, bucket: str, people: pa.Table, tmp_path: Path) -> None:
     put(f"{bucket}/people.csv", people, tmp_path)
     place = f"{bucket}/release"

@@ -22,7 +22,7 @@ from sfumato.scratch import scratch_database
 from sfumato.table.hierarchy import Hierarchy
 from sfumato.table.merging import IntArray, MergedAxis, certainty_penalty, classes
 from sfumato.table.plain import normalize
-from sfumato.table.sources import Source
+from sfumato.table.sources import Source, reading_errors
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class ShownClasses:
 
     def show(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch with what is shown in the place of its quasi columns."""
-        keys = _keys([batch.column(name) for name in self.quasi], self.domains)
+        _, keys = _places([batch.column(name) for name in self.quasi], self.domains)
         position = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         # whoever was not counted is left out later, and must not be shown with anybody
         class_of = pa.array(position, mask=self.keys[position] != keys)
@@ -141,22 +141,25 @@ def merge_quasi(
             "'quasi_k' works on tables that are read on this machine. Publish with --engine local."
         )
     quasi, trees = tuple(kinds), hierarchies or {}
-    domains = _domains(source, quasi, needed)
+    combinations = _combinations(source, quasi, needed, person)
+    arrays_by_column = [array.combine_chunks() for array in combinations.columns[:-1]]
+    domains = [array.unique() for array in arrays_by_column]
+    domains = [domain.take(pc.sort_indices(domain)) for domain in domains]  # a null comes last
     if np.prod([len(domain) + 1 for domain in domains], dtype=object) >= 1 << 62:
         raise DataError(
             f"The quasi-identifiers of {source.label} have too many combinations. Recode or drop "
             f"some."
         )
-    keys, people = _combinations(source, quasi, domains, needed)
-    if person is not None:
-        people = _steady_people(source, quasi, domains, needed, person, keys)
+    places, keys = _places(arrays_by_column, domains)
+    order = np.argsort(keys)
+    places, keys = places[:, order], keys[order]
+    people = combinations["people"].to_numpy()[order]
     if people.sum() < k:
         same = "" if person is None else " with the same quasi values in all rows"
         raise DataError(
             f"{source.label} has {people.sum():,} people{same}: no combination can have {k} of "
             "them."
         )
-    places = np.stack(_digits(keys, domains))
     ordered = [
         name not in trees and (kinds[name] == "numeric" or _is_time(domain.type))
         for name, domain in zip(quasi, domains, strict=True)
@@ -185,17 +188,6 @@ def merge_quasi(
     return merged, tuple(arrays), certainty_penalty(axes, places, people, class_of)
 
 
-def _counted(
-    source: Source, columns: Sequence[str], needed: Sequence[str]
-) -> Iterator[list[pa.Array]]:
-    for batch in source.batches(tuple(dict.fromkeys((*columns, *needed))), 1 << 17):
-        for name in needed:
-            column = batch.column(name)
-            nan = pa.types.is_floating(column.type)
-            batch = batch.filter(pc.invert(column.is_null(nan_is_null=nan)))
-        yield [_plain(batch.column(name)) for name in columns]
-
-
 def _plain(array: pa.Array) -> pa.Array:
     """Texts uncoded, and what is not a number missing."""
     if pa.types.is_dictionary(array.type):
@@ -205,69 +197,51 @@ def _plain(array: pa.Array) -> pa.Array:
     return array
 
 
-def _domains(source: Source, quasi: Sequence[str], needed: Sequence[str]) -> list[pa.Array]:
-    domains = [pa.array([], source.schema.field(name).type) for name in quasi]
-    for arrays in _counted(source, quasi, needed):
-        for index, array in enumerate(arrays):
-            domains[index] = pa.concat_arrays([domains[index], array.unique()]).unique()
-    return [values.take(pc.sort_indices(values)) for values in domains]  # a null comes last
-
-
 def _combinations(
-    source: Source, quasi: Sequence[str], domains: Sequence[pa.Array], needed: Sequence[str]
-) -> tuple[IntArray, IntArray]:
-    keys, people = np.empty(0, np.int64), np.empty(0, np.int64)
-    for arrays in _counted(source, quasi, needed):
-        more, batch_people = np.unique(_keys(arrays, domains), return_counts=True)
-        keys, inverse = np.unique(np.concatenate([keys, more]), return_inverse=True)
-        people = np.bincount(inverse, np.concatenate([people, batch_people])).astype(np.int64)
-    return keys, people
-
-
-def _steady_people(
-    source: Source,
-    quasi: Sequence[str],
-    domains: Sequence[pa.Array],
-    needed: Sequence[str],
-    person: str,
-    keys: IntArray,
-) -> IntArray:
-    """How many people have each combination in all their rows. DuckDB groups, and spills."""
-    kind = source.schema.field(person).type
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    schema = pa.schema([("person", kind), ("key", pa.int64())])
+    source: Source, quasi: Sequence[str], needed: Sequence[str], person: str | None
+) -> pa.Table:
+    """The combinations that occur and, as `people`, who has each: of people with several rows
+    those with the same in all of them. DuckDB groups, and spills."""
+    columns = {name: f"c{index}" for index, name in enumerate(quasi)}
+    columns |= {} if person is None else {person: "person"}
+    kinds = [(column, source.schema.field(name).type) for name, column in columns.items()]
+    schema = pa.schema(kinds)
 
     def rows() -> Iterator[pa.RecordBatch]:
-        for *arrays, whose in _counted(source, (*quasi, person), needed):
-            keys = pa.array(_keys(arrays, domains))
-            yield pa.RecordBatch.from_arrays([whose.cast(kind), keys], schema=schema)
+        for batch in source.batches(tuple(dict.fromkeys((*columns, *needed))), 1 << 17):
+            for name in needed:
+                column = batch.column(name)
+                nan = pa.types.is_floating(column.type)
+                batch = batch.filter(pc.invert(column.is_null(nan_is_null=nan)))
+            arrays = [_plain(batch.column(name)) for name in columns]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     connection = scratch_database()
     connection.register("rows", pa.RecordBatchReader.from_batches(schema, rows()))
-    steady = connection.sql(
-        "SELECT low AS key, count(*) AS people FROM (SELECT min(key) AS low, max(key) AS high "
-        "FROM rows GROUP BY person) WHERE low = high GROUP BY low"
-    ).to_arrow_table()
-    people = np.zeros(len(keys), np.int64)
-    people[np.searchsorted(keys, steady["key"].to_numpy())] = steady["people"].to_numpy()
-    return people
+    counted, number = "rows", "count(*)"
+    if person is not None:
+        number = "count(*) FILTER (many = 1)"
+        counted = (
+            "(SELECT *, count(*) OVER (PARTITION BY person) AS many "
+            "FROM (SELECT DISTINCT * FROM rows))"
+        )
+    named = ", ".join(columns[name] for name in quasi)
+    with reading_errors(source):
+        answer = connection.sql(
+            f"SELECT {named}, {number} AS people FROM {counted} GROUP BY {named}"
+        ).to_arrow_table()
+    return answer.cast(pa.schema([*kinds[: len(quasi)], ("people", pa.int64())]))
 
 
-def _keys(arrays: Sequence[pa.Array], domains: Sequence[pa.Array]) -> IntArray:
-    key = np.zeros(len(arrays[0]), np.int64)
+def _places(arrays: Sequence[pa.Array], domains: Sequence[pa.Array]) -> tuple[IntArray, IntArray]:
+    """Where values stand in their domains, by column, and one number for each combination."""
+    places, key = [], np.zeros(len(arrays[0]), np.int64)
     for array, domain in zip(arrays, domains, strict=True):
         # what no counted row has gets a place beyond all, and so a key that nobody has
         codes = pc.index_in(_plain(array), value_set=domain).fill_null(len(domain))
-        key = key * (len(domain) + 1) + codes.to_numpy().astype(np.int64)
-    return key
-
-
-def _digits(keys: IntArray, domains: Sequence[pa.Array]) -> list[IntArray]:
-    digits = []
-    for domain in reversed(domains):
-        keys, digit = np.divmod(keys, len(domain) + 1)
-        digits.append(digit)
-    return digits[::-1]
+        places.append(codes.to_numpy().astype(np.int64))
+        key = key * (len(domain) + 1) + places[-1]
+    return np.stack(places), key
 
 
 def _is_time(kind: pa.DataType) -> bool:
