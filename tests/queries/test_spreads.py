@@ -126,6 +126,21 @@ def test_averages_are_among_what_is_averaged(promise: str, tmp_path) -> None:
                 assert 20 <= row["a_low"] <= row["a"] <= row["a_high"] < 60
 
 
+def test_an_unbiased_average_is_its_sum_over_its_number(tmp_path) -> None:
+    """It was cut to the column's range, which only its interval is."""
+    draw = np.random.default_rng(2)
+    table = pa.table({"age": draw.integers(20, 60, 900), "ill": draw.choice(list("abcdefgh"), 900)})
+    sf.publish(table, "rho-privacy(0.2, 0.4)", to=tmp_path / "r", quasi=["age"], sensitive="ill",
+               mechanism="uniform", seed=1)  # fmt: skip
+    sql = "SELECT ill, AVG(age) AS a, SUM(age) AS s, COUNT(*) AS n FROM release WHERE age < 25 "
+    rows = sf.open(tmp_path / "r").sql(sql + "GROUP BY ill", estimator="inverse").rows()
+    told = [row for row in rows if row["a"] is not None]
+    assert any(not 20 <= row["a"] < 60 for row in told)
+    for row in told:
+        assert row["a"] == pytest.approx(row["s"] / row["n"])
+        assert 20 <= row["a_low"] <= row["a_high"] < 60
+
+
 def test_one_person_has_no_sample_variance(make_release: MakeRelease) -> None:
     release = make_release(people().slice(0, 1), ["disease", "cost"])
     answer = release.sql("SELECT VAR_POP(cost), VAR_SAMP(cost), CORR(cost, age) FROM release")

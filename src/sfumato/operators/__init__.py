@@ -12,10 +12,9 @@ from typing import Any
 from sfumato.errors import BundleError
 from sfumato.operators.base import Operator
 from sfumato.operators.decoy import Decoy
-from sfumato.operators.fine_grain import FineGrain
 from sfumato.operators.general import General
 from sfumato.operators.parts import Parts, SubTable
-from sfumato.operators.uniform import Uniform
+from sfumato.operators.retention import FineGrain, Uniform
 
 OPERATORS: dict[str, type[Operator]] = {
     cls.form: cls for cls in (Uniform, FineGrain, General, Parts, Decoy)

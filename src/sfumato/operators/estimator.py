@@ -343,7 +343,8 @@ class Totals:
             self._form(self.prior.spread, gradient),
             2 * float(ndtr(quantile)) - 1,
         )
-        return np.fmin(low, value), np.fmax(high, value)
+        around = BELIEVED * quantile * stderr
+        return np.fmin(low, value - around), np.fmax(high, value + around)
 
     def ratio_interval(
         self, value: FloatArray, stderr: FloatArray, quantile: float, gradient: Gradient

@@ -7,6 +7,7 @@ too, and an estimate for a value is the sum over the parts that hold it (thesis,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -17,9 +18,8 @@ import numpy as np
 from sfumato.draws import Address, Draws, IntArray
 from sfumato.errors import BundleError
 from sfumato.operators.base import DYADIC, FloatArray, Operator
-from sfumato.operators.fine_grain import FineGrain
 from sfumato.operators.inverse import Inverse
-from sfumato.operators.uniform import Uniform
+from sfumato.operators.retention import FineGrain, Uniform
 
 
 @dataclass(frozen=True)
@@ -96,31 +96,26 @@ class Parts(Operator):
             np.bincount(self.symbol_codes, by_symbol, minlength=self.domain), np.float64
         )
 
-    def _blocks(self) -> list[tuple[SubTable, slice]]:
-        return [
-            (part, slice(int(start), int(start) + len(part.codes)))
-            for part, start in zip(self.parts, self.starts, strict=True)
-        ]
-
     def matrix(self) -> FloatArray:
-        whole = np.zeros((self.values, self.values))
-        for part, block in self._blocks():
-            whole[block, block] = part.operator.matrix()
-        return whole
+        return self._diagonal([part.operator.matrix() for part in self.parts])
 
     def weights(self) -> FloatArray:
         """W by symbol, so that P·W = 1; `inverse` weighs values."""
-        whole = np.zeros((self.values, self.values))
-        for part, block in self._blocks():
-            whole[block, block] = part.operator.weights()
-        return whole
+        return self._diagonal([part.operator.weights() for part in self.parts])
+
+    @staticmethod
+    def _diagonal(blocks: Sequence[FloatArray]) -> FloatArray:
+        from scipy.linalg import block_diag
+
+        return np.asarray(block_diag(*blocks), np.float64)
 
     def inverse(self) -> Inverse:
         inside = [(np.array(part.codes), part.operator.inverse()) for part in self.parts]
         return Inverse.joined(self.domain, inside)
 
     def push(self, counts: FloatArray) -> FloatArray:
-        shown = [part.operator.push(counts[..., block]) for part, block in self._blocks()]
+        by_part = np.split(counts, self.starts[1:], axis=-1)
+        shown = [part.operator.push(n) for part, n in zip(self.parts, by_part, strict=True)]
         return np.concatenate(shown, axis=-1)
 
     def amplification(self) -> Fraction:
@@ -136,17 +131,9 @@ class Parts(Operator):
     @cached_property
     def _drawing(self) -> tuple[IntArray, IntArray, IntArray]:
         """Per symbol: numerator of its retention, values of its part, first symbol of its part."""
-        kept: list[int] = []
-        for part in self.parts:
-            if isinstance(part.operator, FineGrain):
-                kept += part.operator.kept
-            else:
-                threshold = part.operator.retention * DYADIC
-                if threshold.denominator != 1:
-                    raise ValueError("records are drawn with dyadic probabilities only")
-                kept += [threshold.numerator] * len(part.codes)
+        kept = np.concatenate([part.operator.numerators() for part in self.parts])
         sizes = np.array([len(part.codes) for part in self.parts], np.int64)[self.symbol_parts]
-        return np.array(kept, np.int64), sizes, self.starts[self.symbol_parts]
+        return kept, sizes, self.starts[self.symbol_parts]
 
     def apply(self, codes: IntArray, purpose: str, address: Address, draws: Draws) -> IntArray:
         """Here `codes` are symbols, and so are the published codes."""

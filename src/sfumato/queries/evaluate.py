@@ -210,8 +210,8 @@ class Evaluation:
                 low, high = aggregate.interval(
                     totals, value, stderr, self._request.quantile, gradient
                 )
-                # a quotient that is shown is one that can be
-                value = np.fmin(np.fmax(value, low), high)
+                if self._name != "inverse":  # a quotient that is shown is one that can be
+                    value = np.fmin(np.fmax(value, low), high)
         columns = {"": value, "_stderr": stderr, "_low": low, "_high": high}
         return {
             end: pa.array(array, pa.float64(), mask=~defined, from_pandas=False)
