@@ -343,8 +343,7 @@ class Totals:
             self._form(self.prior.spread, gradient),
             2 * float(ndtr(quantile)) - 1,
         )
-        around = BELIEVED * quantile * stderr
-        return np.fmin(low, value - around), np.fmax(high, value + around)
+        return np.fmin(low, value), np.fmax(high, value)
 
     def ratio_interval(
         self, value: FloatArray, stderr: FloatArray, quantile: float, gradient: Gradient
