@@ -1,33 +1,25 @@
-"""How far answers will be off, for every kind of plan that draws values, before publishing.
+"""How far counts will be off, for every kind of plan that draws values, before publishing.
 
-A law answers two questions. `within`: given how many records of a condition have each value, what
-is E|answer − truth| for sets of values? `by_size`: for every value and size of count, the same
-under the condition that a histogram alone suggests, where the value is about as common as in the
-table. The variance of an estimate is the operator's, and what is made of it what answers make of
-it: it is drawn towards independence (`operators.shrinkage`), here for a few quantiles of its law.
+Of every value and size of count, under the condition that a histogram alone suggests, where the
+value is about as common as in the table. The variance of an estimate is the operator's, and what is
+made of it what answers make of it: it is drawn towards independence (`operators.shrinkage`), here
+for a few quantiles of its law.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from sfumato.draws import IntArray
+from sfumato.mechanisms.reconstruction.sampled import SampledPlan
 from sfumato.operators import Decoy, Operator, Parts
 from sfumato.operators.base import FloatArray
-from sfumato.operators.buckets import BucketOperator
-from sfumato.operators.decoy import ValueSums
 from sfumato.operators.shrinkage import SIZES, USUAL, Belief, CountEstimates
-from sfumato.workloads.questions import CountQuestion
 
-Asked = Sequence[IntArray]  # for each question, the codes of its values
-Moments = tuple[float, float]  # bias and variance
-
-_QUANTILES = 32
 _FEW = 8  # quantiles, where only a histogram is known
 _STEP = 13  # of the quantiles from value to value, so that they do not move together
 _MOST = 400  # values that are looked at one by one, if only a histogram is known
@@ -35,10 +27,6 @@ _MOST = 400  # values that are looked at one by one, if only a histogram is know
 
 class ErrorLaw(ABC):
     """The expected absolute errors of one sensitive column under one plan."""
-
-    @abstractmethod
-    def within(self, question: CountQuestion, counts: FloatArray, asked: Asked) -> FloatArray:
-        """For a condition with these true counts by value."""
 
     @abstractmethod
     def by_size(self, sizes: FloatArray) -> FloatArray:
@@ -52,14 +40,6 @@ class DrawnLaw(ErrorLaw):
     histogram: FloatArray
 
     @abstractmethod
-    def variances(self, counts: FloatArray) -> FloatArray:
-        """Of the unbiased estimate of every value."""
-
-    @abstractmethod
-    def moments(self, question: CountQuestion, counts: FloatArray, values: IntArray) -> Moments:
-        """Bias and variance of the unbiased estimate of a set of values."""
-
-    @abstractmethod
     def usual(self, matching: FloatArray) -> FloatArray:
         """The variance of a value's count among so many people, by (any, value), who are like
         everybody."""
@@ -67,34 +47,6 @@ class DrawnLaw(ErrorLaw):
     @cached_property
     def shares(self) -> FloatArray:
         return np.asarray(self.histogram / max(self.histogram.sum(), 1.0))
-
-    def within(self, question: CountQuestion, counts: FloatArray, asked: Asked) -> FloatArray:
-        people, every = float(counts.sum()), np.arange(len(counts))
-        variance = np.maximum(np.nan_to_num(self.variances(counts), posinf=0.0), 0.0)
-        share = people / max(float(self.histogram.sum()), 1.0)
-        off = np.sqrt(variance) * _shuffled(len(counts))
-        seen, outside = counts + off, np.asarray(1 - share)
-        independent = people * self.shares + _of_everybody(off, variance, share)
-        belief = Belief.of(
-            CountEstimates(seen, independent, np.broadcast_to(variance, seen.shape), outside)
-        )
-        errors = []
-        for values in asked:
-            rest = np.setdiff1d(every, values)
-            summed = rest if len(rest) < 2 <= len(values) else values  # the total is known
-            bias, noise = self.moments(question, counts, summed) if len(summed) else (0.0, 0.0)
-            true, expected = counts[summed].sum(), people * self.shares[summed].sum()
-            if 2 * expected > people:  # what most people have is what the others have not
-                true, expected, bias = people - true, people - expected, -bias
-            off = np.sqrt(noise) * _normal(_QUANTILES)
-            shown = true + bias + off
-            if self.shrinks:
-                start = expected + _of_everybody(off, noise, share)
-                cells = CountEstimates(shown, start, np.full(len(shown), noise), outside)
-                shown = cells.moved(belief.shrunk(cells, np.arange(_QUANTILES)).kept)
-                shown = np.clip(shown, 0.0, people)
-            errors.append(float(np.abs(shown - true).mean()))
-        return np.array(errors)
 
     def by_size(self, sizes: FloatArray) -> FloatArray:
         """Over the deviations from independence that are usual."""
@@ -142,12 +94,6 @@ def _normal(number: int) -> FloatArray:
     return np.asarray(quantiles / quantiles.std())
 
 
-def _shuffled(values: int) -> FloatArray:
-    """By (quantile, value): values are apart from each other."""
-    places = np.arange(_QUANTILES)[:, None] * (1 + 2 * (np.arange(values) % (_QUANTILES // 2)))
-    return np.asarray(_normal(_QUANTILES)[(places + _STEP * np.arange(values)) % _QUANTILES])
-
-
 def _usual_ratios() -> tuple[FloatArray, FloatArray]:
     """What counts are over those under independence, and how often."""
     ratios = np.stack([1 - np.sqrt(SIZES), 1 + np.sqrt(SIZES)])
@@ -157,28 +103,17 @@ def _usual_ratios() -> tuple[FloatArray, FloatArray]:
 
 
 class PerturbedLaw(DrawnLaw):
-    """One operator: records are drawn one by one (`Operator.expected`)."""
+    """One operator: records are drawn one by one."""
 
     def __init__(self, operator: Operator, histogram: FloatArray) -> None:
-        self.operator, self.histogram, self.shrinks = operator, histogram, operator.shrinks
-
-    def variances(self, counts: FloatArray) -> FloatArray:
-        return self.operator.variances(counts)
-
-    def moments(self, question: CountQuestion, counts: FloatArray, values: IntArray) -> Moments:
-        marked = np.zeros(len(counts))
-        marked[values] = 1.0
-        return 0.0, max(float(self.operator.expected(counts, marked)), 0.0)
+        self.histogram, self.shrinks = histogram, operator.shrinks
+        self._of_record = operator.variances(self.shares)
 
     def usual(self, matching: FloatArray) -> FloatArray:
         return matching * self._of_record
 
-    @cached_property
-    def _of_record(self) -> FloatArray:
-        return self.variances(self.shares)
 
-
-class PartsLaw(PerturbedLaw):
+class PartsLaw(DrawnLaw):
     """Sub-tables: a record's part is published, so only the draws inside the parts are noise.
 
     Which records of a condition stand in which part is chance, and the estimate is unbiased
@@ -187,59 +122,23 @@ class PartsLaw(PerturbedLaw):
 
     def __init__(self, operator: Parts, quotas: IntArray, histogram: FloatArray) -> None:
         self.histogram = histogram
+        self._of_record = np.zeros(len(histogram))
         # by (part, value): where a record with the value stands
-        spread = quotas / np.maximum(histogram, 1.0)
-        self._parts = [
-            (part.operator, np.array(part.codes, np.int64), part_spread)
-            for part, part_spread in zip(operator.parts, spread, strict=True)
-        ]
+        for part, spread in zip(operator.parts, quotas / np.maximum(histogram, 1.0), strict=True):
+            codes = np.array(part.codes, np.int64)
+            inside = self.shares[codes] * spread[codes]
+            self._of_record[codes] += part.operator.variances(inside)
 
-    def variances(self, counts: FloatArray) -> FloatArray:
-        by_value = np.zeros(len(counts))
-        for operator, codes, spread in self._parts:
-            by_value[codes] += operator.variances(counts[codes] * spread[codes])
-        return by_value
-
-    def moments(self, question: CountQuestion, counts: FloatArray, values: IntArray) -> Moments:
-        marked = np.zeros(len(counts))
-        marked[values] = 1.0
-        noises = [
-            float(operator.expected(counts[codes] * spread[codes], marked[codes]))
-            for operator, codes, spread in self._parts
-        ]
-        return 0.0, max(sum(noises), 0.0)
+    def usual(self, matching: FloatArray) -> FloatArray:
+        return matching * self._of_record
 
 
 class DecoyLaw(DrawnLaw):
-    """Decoys: hidden groups, so others show a value by a hypergeometric number.
+    """Decoys: hidden groups, so others show a value by a hypergeometric number."""
 
-    `groups` knows how values meet in the groups. The estimate takes them to meet as evenly as they
-    can (errata S5), which is a bias where they do not, and so does this law without `groups`.
-    """
-
-    def __init__(self, operator: Decoy, groups: BucketOperator | None) -> None:
+    def __init__(self, operator: Decoy) -> None:
         assert operator.counts is not None
-        self.operator = operator
-        self.histogram = np.array(operator.counts, np.float64)
-        self._meetings = operator.whole_matrix() if groups is None else groups.matrix()
-        self._whole = operator.whole_inverse()
-
-    def variances(self, counts: FloatArray) -> FloatArray:
-        return self.operator.variances(counts)
-
-    def moments(self, question: CountQuestion, counts: FloatArray, values: IntArray) -> Moments:
-        if np.isin(values, self.operator.at_the_limit()).any():
-            return np.nan, np.nan
-        marked = np.zeros((1, len(counts)))
-        marked[0, values] = 1.0
-        z = np.asarray(self._whole.weigh(marked))
-        bias = float(z[0] @ (counts @ self._meetings)) - float(counts[values].sum())
-        if len(values) == 1:
-            variance = self.operator.variances_within(values, counts[values], counts.sum())
-        else:
-            form = ValueSums(marked, z, counts[None, :])
-            variance = self.operator.set_covariance(form.sums, form, form)
-        return bias, max(float(variance[0]), 0.0)
+        self.operator, self.histogram = operator, np.array(operator.counts, np.float64)
 
     def usual(self, matching: FloatArray) -> FloatArray:
         by_value = matching * self.shares
@@ -248,14 +147,24 @@ class DecoyLaw(DrawnLaw):
         return variances
 
 
+class SampledLaw(DrawnLaw):
+    """Samples that are copied: the uniform operator's, times what sampling adds over the table."""
+
+    shrinks = False  # few draws, copied often, are no normal law: what is foretold is the most
+
+    def __init__(self, plan: SampledPlan) -> None:
+        self.histogram = plan.histogram.counts.astype(np.float64)
+        self._of_record = plan.operator.variances(self.shares) * plan.inflation
+
+    def usual(self, matching: FloatArray) -> FloatArray:
+        return matching * self._of_record
+
+
 class UnknownLaw(ErrorLaw):
     """Ranges and sets are known only once they are made."""
 
     def __init__(self, values: int) -> None:
         self._values = values
-
-    def within(self, question: CountQuestion, counts: FloatArray, asked: Asked) -> FloatArray:
-        return np.full(len(asked), np.nan)
 
     def by_size(self, sizes: FloatArray) -> FloatArray:
         return np.full((len(sizes), self._values), np.nan)
