@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.operators.matched import Marginal, Matched, MatchedRanges, MatchedSets
+from sfumato.operators.matched import Marginal, MatchedRecords
 
 
-def spans(seed: int, values: int, records: int, matches: int) -> tuple[Matched, list[list[int]]]:
+def spans(
+    seed: int, values: int, records: int, matches: int
+) -> tuple[MatchedRecords, list[list[int]]]:
     """Ranges or sets, and the values that each record shows; the named ones come first."""
     draw = np.random.default_rng(seed)
     if seed % 2:
@@ -18,13 +20,15 @@ def spans(seed: int, values: int, records: int, matches: int) -> tuple[Matched, 
         shown = [
             list(dict.fromkeys([low, high, *range(low, high + 1)])) for low, high in ends.tolist()
         ]
-        return MatchedRanges(ends[:, 0], ends[:, 1], values, matches), shown
+        return MatchedRecords.of_ranges(ends[:, 0], ends[:, 1], values, matches), shown
     shown = [
         draw.choice(values, draw.integers(1, values + 1), replace=False).tolist()
         for _ in range(records)
     ]
     starts = np.concatenate([[0], np.cumsum([len(each) for each in shown])])
-    return MatchedSets(np.concatenate(shown).astype(np.int64), starts, values, matches), shown
+    return MatchedRecords.of_sets(
+        np.concatenate(shown).astype(np.int64), starts, values, matches
+    ), shown
 
 
 @settings(max_examples=60, deadline=None)
@@ -57,8 +61,8 @@ def test_records_add_up_to_the_people_that_are_told() -> None:
     cell = np.repeat(np.arange(10), 2)
     told = Marginal(cell, np.rint(np.bincount(cell, people)).astype(np.int64))
     low, high = rows.min(axis=1), rows.max(axis=1)
-    blind = MatchedRanges(low, high, 20, 8)
-    knowing = MatchedRanges(low, high, 20, 8, told)
+    blind = MatchedRecords.of_ranges(low, high, 20, 8)
+    knowing = MatchedRecords.of_ranges(low, high, 20, 8, told)
     off = []
     for each in range(4):
         satisfied = cell == each

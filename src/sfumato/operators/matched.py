@@ -10,9 +10,9 @@ The value that a record shows is that of one of its μ people, all equally likel
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
@@ -42,28 +42,74 @@ class Marginal:
         return Marginal(self.cell[places], self.people)
 
 
-class Matched(ABC):
-    """One column of published records, each of which spans `matches` people."""
+class MatchedRecords:
+    """One column of published records, each of which spans `matches` people: runs of values that a
+    record shows, low and high place of each, and the values that it names.
 
-    def __init__(self, values: int, matches: int, told: Marginal | None = None) -> None:
+    >>> ranges = MatchedRecords.of_ranges(np.array([0, 2]), np.array([4, 2]), values=5, matches=4)
+    >>> ranges.share(np.arange(5) > 3).round(3).tolist()
+    [0.333, 0.0]
+    >>> sets = MatchedRecords.of_sets(np.array([0, 1, 1]), np.array([0, 2, 3]), values=2, matches=3)
+    >>> sets.share(np.array([False, True])).round(3).tolist()
+    [0.6, 1.0]
+    """
+
+    def __init__(
+        self,
+        runs: tuple[IntArray, IntArray, IntArray],  # record, low, high
+        names: tuple[IntArray, IntArray],  # record, value
+        records: int,
+        values: int,
+        matches: int,
+        told: Marginal | None,
+    ) -> None:
+        self._runs, self._names, self._records = runs, names, records
         self.values, self.matches, self.told = values, matches, told
+        self.named = np.bincount(names[0], minlength=records)  # values that each record names
 
-    @property
-    @abstractmethod
-    def named(self) -> IntArray:
-        """How many values each record names."""
+    @classmethod
+    def of_ranges(
+        cls, low: IntArray, high: IntArray, values: int, matches: int, told: Marginal | None = None
+    ) -> Self:
+        """Of whole numbers, by their place in the domain; both ends are named."""
+        every, wide = np.arange(len(low)), np.flatnonzero(high > low)
+        names = np.concatenate([every, wide]), np.concatenate([low, high[wide]])
+        return cls((every, low, high), names, len(low), values, matches, told)
 
-    @abstractmethod
+    @classmethod
+    def of_sets(
+        cls,
+        members: IntArray,
+        starts: IntArray,
+        values: int,
+        matches: int,
+        told: Marginal | None = None,
+    ) -> Self:
+        """The members of set i are those from `starts[i]` to `starts[i + 1]`; all are named."""
+        record = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        runs, names = (record, members, members), (record, members)
+        return cls(runs, names, len(starts) - 1, values, matches, told)
+
     def named_of(self, each: FloatArray) -> FloatArray:
         """The sum of `each` over the named values, by record."""
+        record, value = self._names
+        return np.bincount(record, each[value], self._records).astype(np.float64)
 
-    @abstractmethod
     def inside(self, each: FloatArray) -> FloatArray:
         """The sum of `each` over all values inside what a record shows."""
+        record, low, high = self._runs
+        until = np.concatenate([[0.0], np.cumsum(each)])
+        inside = np.bincount(record, until[high + 1] - until[low], self._records)
+        return inside.astype(np.float64)
 
-    @abstractmethod
     def added(self, by_record: FloatArray, each: FloatArray, named: FloatArray) -> FloatArray:
         """By value: `by_record`·`each` of records that show it, `named` of those that name it."""
+        (record, low, high), (names, value) = self._runs, self._names
+        weights, many = by_record[record], self.values + 1
+        begun = np.bincount(low, weights, many) - np.bincount(high + 1, weights, many)
+        return np.asarray(
+            np.cumsum(begun)[:-1] * each + np.bincount(value, named[names], self.values)
+        )
 
     @cached_property
     def _people(self) -> FloatArray:
@@ -131,83 +177,6 @@ class Matched(ABC):
         mass = np.maximum(self.inside(self.marginal), _NOTHING)
         free = self._free * self.inside(self.marginal * yes) / mass
         return np.asarray(self.named_of(yes) / self._people + free)
-
-
-class MatchedRanges(Matched):
-    """Ranges of whole numbers, by their place in the domain; both ends are named.
-
-    >>> ranges = MatchedRanges(np.array([0, 2]), np.array([4, 2]), values=5, matches=4)
-    >>> ranges.share(np.arange(5) > 3).round(3).tolist()
-    [0.333, 0.0]
-    """
-
-    def __init__(
-        self,
-        low: IntArray,
-        high: IntArray,
-        values: int,
-        matches: int,
-        told: Marginal | None = None,
-    ) -> None:
-        super().__init__(values, matches, told)
-        self._low, self._high, self._apart = low, high, high > low
-
-    @property
-    def named(self) -> IntArray:
-        return 1 + self._apart.astype(np.int64)
-
-    def named_of(self, each: FloatArray) -> FloatArray:
-        return np.asarray(each[self._low] + np.where(self._apart, each[self._high], 0.0))
-
-    def inside(self, each: FloatArray) -> FloatArray:
-        until = np.concatenate([[0.0], np.cumsum(each)])
-        return np.asarray(until[self._high + 1] - until[self._low])
-
-    def added(self, by_record: FloatArray, each: FloatArray, named: FloatArray) -> FloatArray:
-        many = self.values + 1
-        begun = np.bincount(self._low, by_record, many) - np.bincount(
-            self._high + 1, by_record, many
-        )
-        by_value = np.cumsum(begun)[:-1] * each + np.bincount(self._low, named, self.values)
-        return np.asarray(
-            by_value + np.bincount(self._high, np.where(self._apart, named, 0.0), self.values)
-        )
-
-
-class MatchedSets(Matched):
-    """Sets of codes; the members of set i are those from `starts[i]` to `starts[i + 1]`.
-
-    >>> sets = MatchedSets(np.array([0, 1, 1]), np.array([0, 2, 3]), values=2, matches=3)
-    >>> sets.share(np.array([False, True])).round(3).tolist()
-    [0.6, 1.0]
-    """
-
-    def __init__(
-        self,
-        members: IntArray,
-        starts: IntArray,
-        values: int,
-        matches: int,
-        told: Marginal | None = None,
-    ) -> None:
-        super().__init__(values, matches, told)
-        self._members, self._starts = members, starts
-        self._record = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-
-    @property
-    def named(self) -> IntArray:
-        return np.diff(self._starts)
-
-    def named_of(self, each: FloatArray) -> FloatArray:
-        until = np.concatenate([[0.0], np.cumsum(each[self._members])])
-        return np.asarray(until[self._starts[1:]] - until[self._starts[:-1]])
-
-    def inside(self, each: FloatArray) -> FloatArray:
-        return self.named_of(each)
-
-    def added(self, by_record: FloatArray, each: FloatArray, named: FloatArray) -> FloatArray:
-        weights = by_record[self._record] * each[self._members] + named[self._record]
-        return np.asarray(np.bincount(self._members, weights, self.values))
 
 
 def read_people(

@@ -21,7 +21,7 @@ from sfumato.draws import BoolArray
 from sfumato.errors import QueryError
 from sfumato.operators.base import FloatArray
 from sfumato.operators.estimator import Estimator, Forms, Moments, Statistic, Totals, sum_by
-from sfumato.operators.matched import MatchedRanges, MatchedSets, read_people
+from sfumato.operators.matched import MatchedRecords, read_people
 from sfumato.operators.ranges import ConditionShares, RangeEstimated, ShareSums
 from sfumato.queries.dialect import Node
 from sfumato.queries.question import Question, Term
@@ -54,7 +54,7 @@ class Spanned:
     name: str
     spans: int
     values: pa.Array | None  # that a condition is asked of; None where ranges end at any number
-    matched: MatchedRanges | MatchedSets | None
+    matched: MatchedRecords | None
     low: FloatArray
     high: FloatArray
 
@@ -69,7 +69,9 @@ class Spanned:
             values = inside.unique()
             codes = np.asarray(pc.index_in(inside, value_set=values).to_numpy(), np.int64)
             marginal = release.marginal_of(column, values)
-            sets = MatchedSets(codes, starts - starts[0], len(values), release.spans, marginal)
+            sets = MatchedRecords.of_sets(
+                codes, starts - starts[0], len(values), release.spans, marginal
+            )
             return cls(column.name, release.spans, values, sets, nothing, nothing)
         low, high = (
             np.asarray(stored(release, end).cast(pa.float64(), safe=False).to_numpy(), np.float64)
@@ -80,7 +82,7 @@ class Spanned:
             return cls(column.name, release.spans, None, None, low, high)
         first, last = ((end - whole[0]).astype(np.int64) for end in (low, high))
         marginal = release.marginals.get(column.name)
-        ranges = MatchedRanges(first, last, len(whole), release.spans, marginal)
+        ranges = MatchedRecords.of_ranges(first, last, len(whole), release.spans, marginal)
         return cls(column.name, release.spans, pa.array(whole), ranges, nothing, nothing)
 
     def reading(
