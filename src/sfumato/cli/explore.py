@@ -6,16 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sfumato.cli.options import (
-    ATTACKS,
-    QUESTIONS,
-    TABLE,
-    TARGETS,
-    Flag,
-    Shown,
-    command,
-    names_of,
-)
+from sfumato.cli import options
+from sfumato.cli.options import Flag, Shown, command, names_of
 from sfumato.cli.refusals import all_problems
 from sfumato.errors import UsageError
 from sfumato.pace import Progress
@@ -30,7 +22,7 @@ _FRESH = Flag(
 
 
 @command(
-    TABLE,
+    options.TABLE,
     Flag("guarantee", list[str], "Show what this promise would mean and cost. Repeatable."),
     Flag("mechanism", str, "The way to keep it."),
     roles=True,
@@ -56,7 +48,7 @@ def describe(
 
 
 @command(
-    TABLE,
+    options.TABLE,
     Flag("target_error", float, "Relative error of counts that is to be reached: 0.1", 0.1),
     Flag("min_count", int, "For counts of this size.", 500),
     Flag("ceiling", list[str], "Largest posterior of a value: HIV=0.05. Repeatable."),
@@ -104,17 +96,17 @@ def _ceilings(texts: list[str] | None) -> dict[str, str]:
 
 
 @command(
-    TABLE,
+    options.TABLE,
     Flag("out", Path, "Folder for the page, the JSON and the questions.", ...),
     Flag("candidate", list[str], "'GUARANTEE by MECHANISM', or a guarantee alone. Repeatable."),
     Flag(
         "workload", str, "What is asked: conjunctions (default), ranges or prefixes.",
         "conjunctions",
     ),
-    QUESTIONS,
+    options.QUESTIONS,
     _COLUMN,
-    ATTACKS,
-    TARGETS,
+    options.ATTACKS,
+    options.TARGETS,
     _FRESH,
     Flag("seed", int, "Decides questions and targets, never draws.", 0),
     Flag("jobs", int, "Candidates at once; one per processor by default.", least=1),
@@ -141,11 +133,11 @@ def compare(
 
 
 @command(
-    replace(TABLE, help="The raw table behind the release."),
+    replace(options.TABLE, help="The raw table behind the release."),
     Flag("release", Path, "The release folder.", argument=True),
-    replace(ATTACKS, help="own-record, definetti, linkage, … or all. Repeatable."),
+    replace(options.ATTACKS, help="own-record, definetti, linkage, … or all. Repeatable."),
     _COLUMN,
-    replace(TARGETS, help="How many people to attack; 2,000, thorough 10,000.", least=None),
+    replace(options.TARGETS, help="How many people to attack; 2,000, thorough 10,000.", least=None),
     Flag("thorough", bool, "Learn from all that is shown; may take long.", False),
     _FRESH,
     Flag("show", bool, "Show the values of the most exposed people, too.", False),

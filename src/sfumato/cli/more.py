@@ -5,30 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from sfumato.cli.options import (
-    CONFIDENCE,
-    ESTIMATOR,
-    PLOT,
-    RELEASE,
-    THREADS,
-    Flag,
-    Shown,
-    command,
-)
+from sfumato.cli import options
+from sfumato.cli.options import Flag, Shown, command
 from sfumato.errors import DataError
 from sfumato.pace import Progress
 from sfumato.table_options import pairs
 
 
 @command(
-    RELEASE,
+    options.RELEASE,
     Flag("rows", str, "The column down, or an expression of columns.", ..., argument=True),
     Flag("columns", str, "The column across.", ..., argument=True),
     Flag("where", str, "Only records that satisfy this, in SQL."),
-    CONFIDENCE,
-    ESTIMATOR,
-    THREADS,
-    PLOT,
+    options.CONFIDENCE,
+    options.ESTIMATOR,
+    options.THREADS,
+    options.PLOT,
     stage="counting",
 )
 def crosstab(
@@ -51,11 +43,11 @@ def crosstab(
 
 
 @command(
-    RELEASE,
+    options.RELEASE,
     Flag("out", Path, "Folder for the copies; must not exist.", ...),
     Flag("copies", int, "How many completed tables.", 5),
     Flag("seed", int, "Repeatable draws. They hide nothing: that is safe here."),
-    THREADS,
+    options.THREADS,
     stage="reading",
 )
 def complete(release: Path, out: Path, copies: int, **settings: Any) -> Shown:
@@ -76,7 +68,7 @@ def complete(release: Path, out: Path, copies: int, **settings: Any) -> Shown:
 
 
 @command(
-    RELEASE,
+    options.RELEASE,
     Flag("form", str, "croissant or dictionary.", ..., "--format"),
     Flag("out", Path, "Folder for what is written; else it is printed."),
     Flag("title", str, "What the release is called.", ""),

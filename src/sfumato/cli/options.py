@@ -24,7 +24,6 @@ from sfumato.errors import UsageError
 from sfumato.limits import limited, memory_of_machine, size
 from sfumato.table_options import TABLE_OPTIONS, TableOption
 
-PROMISE, OUTPUT, RESOURCES = "Promise", "Output", "Resources"  # groups of the help
 QUESTION = 120.0  # seconds that a question may take, here and on the page
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 

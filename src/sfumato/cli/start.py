@@ -9,35 +9,20 @@ from typing import Any
 
 import typer
 
+from sfumato.cli import options
 from sfumato.cli.app import JOB
-from sfumato.cli.options import (
-    ATTACKS,
-    CONFIDENCE,
-    ESTIMATOR,
-    OUTPUT,
-    PLOT,
-    PROMISE,
-    QUESTION,
-    QUESTIONS,
-    RELEASE,
-    RESOURCES,
-    TABLE,
-    TARGETS,
-    THREADS,
-    Flag,
-    Shown,
-    command,
-)
+from sfumato.cli.options import Flag, Shown, command
 from sfumato.cli.refusals import all_problems
 from sfumato.errors import DataError, UsageError
 from sfumato.limits import MAX_ROWS, limited
 from sfumato.pace import Progress
 
+_PROMISE, _OUTPUT, _RESOURCES = "Promise", "Output", "Resources"  # groups of the help
 _RECEIPT = Flag("receipt", Path, "What 'publish --receipt' kept: make it all again.")
 
 
 @command(
-    TABLE,
+    options.TABLE,
     Flag("out", Path, "The file to write.", Path(JOB)),
     Flag("yes", bool, "Write it without asking.", False, "--yes"),
     stage="looking",
@@ -64,31 +49,31 @@ def init(table: str, out: Path, yes: bool, progress: Progress) -> Shown:
 
 
 @command(
-    TABLE,
-    Flag("out", Path, "Folder for the release; must not exist.", ..., panel=OUTPUT),
-    Flag("key_file", Path, "Steward's key: a person is published alike each time.", panel=OUTPUT),
-    Flag("previous", Path, "An earlier release, whose operators are used again.", panel=OUTPUT),
-    Flag("ledger", Path, "Private file: what all releases of these people tell.", panel=OUTPUT),
+    options.TABLE,
+    Flag("out", Path, "Folder for the release; must not exist.", ..., panel=_OUTPUT),
+    Flag("key_file", Path, "Steward's key: a person is published alike each time.", panel=_OUTPUT),
+    Flag("previous", Path, "An earlier release, whose operators are used again.", panel=_OUTPUT),
+    Flag("ledger", Path, "Private file: what all releases of these people tell.", panel=_OUTPUT),
     Flag("ledger_promise", str, "For all of them, where the ledger is new.", hidden=True),
-    Flag("receipt", Path, "Private file: 'audit --receipt' repeats it all.", panel=OUTPUT),
+    Flag("receipt", Path, "Private file: 'audit --receipt' repeats it all.", panel=_OUTPUT),
     Flag(
         "guarantee", list[str],
         "The promise, e.g. 'l-diversity(3)'; 'COLUMN: …' for one. Repeatable: all kept.", ...,
-        panel=PROMISE,
+        panel=_PROMISE,
     ),
-    Flag("mechanism", str, "The way to keep it; the most accurate one by default.", panel=PROMISE),
-    Flag("seed", int, "Repeatable draws, for experiments: NOT private.", panel=PROMISE),
+    Flag("mechanism", str, "The way to keep it; the most accurate one by default.", panel=_PROMISE),
+    Flag("seed", int, "Repeatable draws, for experiments: NOT private.", panel=_PROMISE),
     Flag(
         "joint", bool, "Promise it for what all sensitive columns tell together.", False,
-        panel=PROMISE,
+        panel=_PROMISE,
     ),
     Flag(
         "left_out", str, "Largest share of people without a promise whose values may be shown.",
-        "1/4", panel=PROMISE,
+        "1/4", panel=_PROMISE,
     ),
-    Flag("engine", str, "local, or spark: Parquet files, read by Spark.", panel=RESOURCES),
+    Flag("engine", str, "local, or spark: Parquet files, read by Spark.", panel=_RESOURCES),
     Flag("batch_rows", int, "Rows read at once.", 1 << 17, hidden=True),
-    THREADS,
+    options.THREADS,
     roles=True,
     stage="reading",
 )  # fmt: skip
@@ -116,17 +101,17 @@ def publish(
 
 
 @command(
-    RELEASE,
+    options.RELEASE,
     Flag("sql", str, "SELECT … FROM release …", ..., argument=True),
-    CONFIDENCE,
+    options.CONFIDENCE,
     Flag("keys", bool, "Show empty groups of the GROUP BY columns too.", False),
-    ESTIMATOR,
+    options.ESTIMATOR,
     Flag("min_count", int, "Hide counts below this one, exact ones too."),
-    THREADS,
+    options.THREADS,
     Flag("max_rows", int, "The largest answer, in rows.", MAX_ROWS),
-    PLOT,
+    options.PLOT,
     stage="asking",
-    timeout=QUESTION,
+    timeout=options.QUESTION,
 )
 def query(
     release: Path, sql: str, max_rows: int, plot: Path | None, progress: Progress, **settings: Any
@@ -144,8 +129,8 @@ def query(
 
 
 @command(
-    TABLE,
-    replace(RELEASE, default=None),
+    options.TABLE,
+    replace(options.RELEASE, default=None),
     Flag("previous", Path, "An earlier release: whoever stayed must be shown alike."),
     Flag("previous_table", str, "The table behind it, with --key: whose value changed."),
     Flag("key", str, "Column that identifies the person; not published."),
@@ -167,7 +152,7 @@ def audit(
         job = f", or, where {JOB} says them, sfumato audit alone"
         raise UsageError(
             f"An audit looks at a table and its release; only {str(table)!r} was named{there}. "
-            f"Say: sfumato audit TABLE RELEASE{job}."
+            f"Say: sfumato audit options.TABLE options.RELEASE{job}."
         )
     from sfumato.audits import audit as audit_release
     from sfumato.audits.spelling import rewrite as write_again
@@ -181,13 +166,13 @@ def audit(
 
 
 @command(
-    RELEASE,
+    options.RELEASE,
     Flag("table", str, "The raw table: audit and attack the release. Roles: the manifest's."),
-    Flag("out", Path, "Folder for the page and the JSON; RELEASE-report else."),
+    Flag("out", Path, "Folder for the page and the JSON; options.RELEASE-report else."),
     _RECEIPT,
-    ATTACKS,
-    TARGETS,
-    QUESTIONS,
+    options.ATTACKS,
+    options.TARGETS,
+    options.QUESTIONS,
     Flag("seed", int, "Decides questions and targets.", 0),
     Flag("table_name", str, "What the report calls the table; nothing else does."),
     Flag("release_name", str, "What it calls the release; its folder's name else."),
