@@ -152,7 +152,7 @@ def audit(
         job = f", or, where {JOB} says them, sfumato audit alone"
         raise UsageError(
             f"An audit looks at a table and its release; only {str(table)!r} was named{there}. "
-            f"Say: sfumato audit options.TABLE options.RELEASE{job}."
+            f"Say: sfumato audit TABLE RELEASE{job}."
         )
     from sfumato.audits import audit as audit_release
     from sfumato.audits.spelling import rewrite as write_again
@@ -168,7 +168,7 @@ def audit(
 @command(
     options.RELEASE,
     Flag("table", str, "The raw table: audit and attack the release. Roles: the manifest's."),
-    Flag("out", Path, "Folder for the page and the JSON; options.RELEASE-report else."),
+    Flag("out", Path, "Folder for the page and the JSON; RELEASE-report else."),
     _RECEIPT,
     options.ATTACKS,
     options.TARGETS,

@@ -137,11 +137,11 @@ def _columns(table: Table, profile: Profile) -> ResultTable:
     here = staged(table)
     for name in table.quasi:
         column = here.columns[name]
-        ask = f"SELECT min({column}), max({column}), count(*) - count({column}) FROM people"
-        (batch,) = here.people.sql(ask, column)
-        low, high, missing = (cell.as_py() for (cell,) in batch.columns)
-        listed = here.domains.get(name)
-        domain = f"{low} … {high}" if listed is None else f"{len(listed):,} values"
+        ask = f"count(*) - count({column}), count(DISTINCT {column}), min({column}), max({column})"
+        (batch,) = here.people.sql(f"SELECT {ask} FROM people", column)
+        missing, different, low, high = (cell.as_py() for (cell,) in batch.columns)
+        numbers = table.kinds[name] == "numeric" and name not in here.domains
+        domain = f"{low} … {high}" if numbers else f"{different:,} values"
         rows.append((name, "quasi", str(table.type_of(name)), table.kinds[name], domain, missing))
     for name, histogram in profile.histograms.items():
         absent = int(histogram.counts[-1]) if histogram.values[-1] is None else 0
