@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from sfumato.errors import DataError
 from sfumato.pace import Pace
-from sfumato.processes import TaskFailed, Worker, unexpected
+from sfumato.processes import TaskFailed, unexpected
 from sfumato.web.state import StateFolder, empty, is_identifier, new_identifier, read_json, remove
 from sfumato.web.state import write_json as write
 from sfumato.web.workers import Workers
@@ -60,22 +60,8 @@ class Job:
 
     def to_json(self) -> dict[str, Any]:
         """What the page sees: no paths."""
-        return {
-            "id": self.id,
-            "kind": self.kind,
-            "name": self.name,
-            "created": self.created,
-            "finished": self.finished,
-            "state": self.state,
-            "stage": self.stage,
-            "done": self.done,
-            "total": self.total,
-            "error": self.error,
-            "began": self.began,
-            "left": self.left,
-            "summary": self.summary,
-            **self.asked,
-        }
+        shown = {key: value for key, value in vars(self).items() if key not in ("asked", "given")}
+        return shown | self.asked
 
 
 def now() -> str:
@@ -92,7 +78,6 @@ class Jobs:
         self._turn = asyncio.Semaphore(at_once)
         self._jobs: dict[str, Job] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._running: dict[str, Worker] = {}
         self._changed: dict[str, asyncio.Event] = {}
         self._read()
 
@@ -188,7 +173,6 @@ class Jobs:
         try:
             async with self._turns.get(job.kind, self._turn):
                 worker = await self._workers.fresh()
-                self._running[job.id] = worker
                 try:
                     job = replace(job, state="running", stage="starting", began=now())
                     self._keep(job)
@@ -205,7 +189,6 @@ class Jobs:
                     done = replace(last, state="done", stage="done", summary=summary)
                 finally:
                     await asyncio.shield(self._workers.stop(worker))
-                    self._running.pop(job.id, None)
                 self._finish(replace(done, done=done.total))
         except TaskFailed as error:
             details = {key: value for key, value in error.told.items() if key != "error"}

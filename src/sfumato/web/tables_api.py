@@ -40,37 +40,35 @@ async def take_upload(request: Request) -> Response:
     return answer({"source": {"upload": identifier}})
 
 
-def _place(services: Services, source: object) -> tuple[Path, str]:
-    """The file behind a source, and how to call it."""
-    if isinstance(source, dict) and "upload" in source:
-        if is_identifier(source["upload"]):
-            folder = services.state.folder("uploads", source["upload"])
-            kept = read_json(folder / "upload.json")
-            if isinstance(kept, dict):
-                return folder / kept["file"], kept["name"]
-        raise Refusal(404, "That upload is not here any more. Send the file again.")
-    if isinstance(source, dict):
+def _place(services: Services, body: dict[str, Any]) -> tuple[Path, str, dict[str, Any]]:
+    """The file that is meant, how to call it, and what is known of it if it was chosen before."""
+    if "table" in body:  # the same file, read in another way
+        known = services.kept("tables", body["table"])
+        return Path(known["path"]), known["label"], known
+    source = body.get("source")
+    if not isinstance(source, dict):
+        raise Refusal(400, "Name a source: a root and a path, or an upload.")
+    if "upload" not in source:
         path = services.roots.file(source.get("root"), source.get("path"))
-        return path, path.name
-    raise Refusal(400, "Name a source: a root and a path, or an upload.")
+        return path, path.name, {}
+    if is_identifier(source["upload"]):
+        folder = services.state.folder("uploads", source["upload"])
+        kept = read_json(folder / "upload.json")
+        if isinstance(kept, dict):
+            return folder / kept["file"], kept["name"], {}
+    raise Refusal(404, "That upload is not here any more. Send the file again.")
 
 
 async def choose_table(request: Request) -> Response:
     services = services_of(request)
     body = await read_object(request)
-    known: dict[str, Any] = {}
-    if "table" in body:  # the same file, read in another way
-        known = services.kept("tables", body["table"])
-        path, label = Path(known["path"]), known["label"]
-    else:
-        path, label = _place(services, body.get("source"))
-    identifier = new_identifier()
-    before = stamp(path)
+    path, label, known = _place(services, body)
+    identifier, before = new_identifier(), stamp(path)
     reads = {**known.get("options", {}), **_reads(body)}
     task = {"path": str(path), "label": label, "options": reads}
     seen = await unless_gone(request, services.read("look", task))
     shown = {"table": identifier, **seen}
-    kept = {"path": str(path), "label": label, "stamp": before, "shown": shown, "options": reads}
+    kept = {**task, "stamp": before, "shown": shown}
     if "draft" in known:
         kept["draft"] = known["draft"]
     write_json(services.state.file("tables", identifier), kept)
@@ -81,11 +79,7 @@ async def preview_table(request: Request) -> Response:
     """The first lines of a text file, cut as the steward says: the only rows that are shown."""
     services = services_of(request)
     body = await read_object(request)
-    if "table" in body:
-        kept = services.kept("tables", body["table"])
-        path, label = Path(kept["path"]), kept["label"]
-    else:
-        path, label = _place(services, body.get("source"))
+    path, label, _ = _place(services, body)
     task = {"path": str(path), "label": label, "options": _reads(body)}
     return answer(await unless_gone(request, services.ask("preview", task, "preview")))
 

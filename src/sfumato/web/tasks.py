@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import sqlglot
-from sqlglot.expressions import Count, Select
 
 from sfumato.draws import KEY_BYTES, Draws, fresh_key
 from sfumato.engines.choosing import with_counts
@@ -295,30 +293,21 @@ def query(
         name + end for name in answer.aggregates for end in ("", "_stderr", "_low", "_high")
     ]
     keys = [name for name in answer.columns if name not in measures]
-    estimated = [name for name in answer.columns if not name.endswith(("_stderr", "_low", "_high"))]
-    asked = sqlglot.parse_one(sql, read="duckdb")
-    selects = asked.selects if isinstance(asked, Select) else []
-    counts = [
-        name
-        for name, select in zip(estimated, selects, strict=False)
-        if isinstance(select.unalias(), Count)
+    first = next(iter(answer.aggregates), "")
+    estimates = [
+        {
+            "label": ", ".join(label(row[key]) for key in keys) or first,
+            "value": row[first],
+            "low": row.get(f"{first}_low"),
+            "high": row.get(f"{first}_high"),
+        }
+        for row in (document["rows"][:MOST_ROWS] if first else [])
     ]
-    estimates = []
-    for row in document["rows"][:MOST_ROWS] if answer.aggregates else []:
-        name = answer.aggregates[0]
-        estimates.append(
-            {
-                "label": ", ".join(label(row[key]) for key in keys) or name,
-                "value": row[name],
-                "low": row.get(f"{name}_low"),
-                "high": row.get(f"{name}_high"),
-            }
-        )
     return as_json(
         {
             "columns": document["columns"],
             "aggregates": list(answer.aggregates),
-            "counts": counts,  # of people: whole numbers
+            "counts": sorted(answer.counts),  # of people: whole numbers
             "rows": document["rows"][:MOST_ROWS],
             "left_off": max(len(document["rows"]) - MOST_ROWS, 0),
             "estimates": estimates,
