@@ -59,7 +59,7 @@ def advise(
     >>> import pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M"] * 300, "ill": ["a", "b", "c"] * 200})
     >>> known = dict(quasi="sex", sensitive="ill", min_count=50)
-    >>> advice = advise(people, target_error=0.3, among=["l-diversity"], **known)
+    >>> advice = advise(people, target_error=0.2, among=["l-diversity"], **known)
     >>> str(advice.recommended.guarantee)
     'l-diversity(2)'
     >>> cost = advise(people, guarantee="l-diversity(2)", mechanism="optimal", **known)
