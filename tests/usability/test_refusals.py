@@ -505,6 +505,9 @@ def test_a_promise_that_describe_finds_impossible(cli: Any, people_file: Path) -
     promise = ("--guarantee", "rho-privacy(0.0001, 0.3)", "--json")
     assert "would protect nobody" in message_of(cli("describe", people_file, *ROLES, *promise), 3)
     assert cli("publsh").code == 2
+    assert message_of(cli("audit", "relase")).startswith(
+        "An audit looks at a table and its release; only 'relase' was named, and there is no such"
+    )
     assert "--out" in cli("publish", people_file).err
 
 
