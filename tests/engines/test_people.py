@@ -18,7 +18,7 @@ from sfumato.draws import Draws
 from sfumato.engines.person_rows import TRIED
 from sfumato.engines.ranking import rank_rows
 from sfumato.errors import DataError, UsageError
-from sfumato.guarantees.odds_of_people import root_below
+from sfumato.guarantees.odds import root_below
 from sfumato.operators import Uniform
 from sfumato.release import Release
 

@@ -6,16 +6,13 @@ from collections.abc import Mapping
 
 from sfumato.errors import UsageError
 from sfumato.guarantees.base import Ceilings, Guarantee
-from sfumato.guarantees.beta_likeness import BetaLikeness
-from sfumato.guarantees.ceilings import CeilingGuarantee
+from sfumato.guarantees.beta_likeness import BetaLikeness, EnhancedBetaLikeness
+from sfumato.guarantees.ceilings import CeilingGuarantee, JointCeilings
 from sfumato.guarantees.conjunction import conjunction
-from sfumato.guarantees.enhanced_beta_likeness import EnhancedBetaLikeness
 from sfumato.guarantees.f_privacy import FPrivacy
 from sfumato.guarantees.fine_rho import FineRhoPrivacy
-from sfumato.guarantees.joint_ceilings import JointCeilings
 from sfumato.guarantees.l_diversity import LDiversity
-from sfumato.guarantees.odds import OddsGuarantee
-from sfumato.guarantees.odds_of_people import OddsOfPeople
+from sfumato.guarantees.odds import OddsGuarantee, OddsOfPeople
 from sfumato.guarantees.reconstruction import ReconstructionPrivacy
 from sfumato.guarantees.rho import RhoPrivacy
 from sfumato.guarantees.signposts import signpost

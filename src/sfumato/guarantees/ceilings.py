@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
 from sfumato.columns import value_text
-from sfumato.errors import InfeasibleGuarantee
-from sfumato.guarantees.base import Guarantee
+from sfumato.errors import InfeasibleGuarantee, UsageError
+from sfumato.guarantees.base import ForPlans, Guarantee
 from sfumato.guarantees.value_table import OpenValues
-from sfumato.guarantees.words import NO_LINK, Reader
+from sfumato.guarantees.words import CONCLUSIONS, NO_LINK, Reader
 from sfumato.profile import Histogram
 
 BUCKETS = "in every group g and for every value x:  count of x in g / size of g ≤ "
@@ -35,7 +36,7 @@ class CeilingGuarantee(Guarantee):
         "an adversary who already knows the values of others in the same group: ask for fake "
         "values against that",
         "learning that somebody is in the table",
-        "conclusions that hold for everybody alike (smoking and cancer)",
+        CONCLUSIONS,
         "several releases of the same people: the groups that a person was in can be intersected",
     )
 
@@ -68,8 +69,6 @@ class CeilingGuarantee(Guarantee):
         return f" Nothing is promised about values that need no protection: {named}."
 
     def together(self, histograms: Mapping[str, Histogram]) -> Guarantee:
-        from sfumato.guarantees.joint_ceilings import JointCeilings
-
         return JointCeilings(self)
 
     def require_feasible(self, histogram: Histogram) -> None:
@@ -104,6 +103,32 @@ class CeilingGuarantee(Guarantee):
             "not how they are associated with the sensitive column, gives each sensitive value "
             f"{most} after seeing the release"
         )
+
+
+@dataclass(frozen=True, eq=False)
+class JointCeilings(ForPlans, CeilingGuarantee):
+    """`promise` for every column, and for the combinations of all of them.
+
+    In buckets a person is anybody who stands there, so the chance of a combination is its share in
+    the bucket: that share has the ceiling that the promise gives to a value as common.
+    """
+
+    promise: CeilingGuarantee
+
+    name: ClassVar[str] = "joint-ceilings"
+
+    def __post_init__(self) -> None:
+        if self.promise.names_values:
+            raise UsageError(
+                f"'{self.promise}' names values or columns, so it says nothing of combinations. "
+                "Leave --joint out, or promise it without names."
+            )
+
+    def own_ceilings(self, histogram: Histogram) -> list[Fraction]:
+        return self.promise.own_ceilings(histogram)
+
+    def together(self, histograms: Mapping[str, Histogram]) -> JointCeilings:
+        return self
 
 
 def chance(ceiling: Fraction) -> str:

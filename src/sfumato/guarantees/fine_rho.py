@@ -13,7 +13,15 @@ from sfumato.guarantees.base import Ceilings, require_two_values
 from sfumato.guarantees.ladders import factors, just_above, largest_other, up_to_one
 from sfumato.guarantees.odds import OddsGuarantee
 from sfumato.guarantees.value_table import EVERY_OTHER, ChanceLimits, Limit, file_as_limits, label
-from sfumato.guarantees.words import Extremes, Reach, amount, rarest_share
+from sfumato.guarantees.words import (
+    CONCLUSIONS,
+    FRESH_DRAWS,
+    IN_TABLE,
+    Extremes,
+    Reach,
+    amount,
+    rarest_share,
+)
 from sfumato.profile import Histogram
 from sfumato.textform import Parameter, decimal_text
 
@@ -63,11 +71,9 @@ class FineRhoPrivacy(OddsGuarantee):
         "an adversary whose own knowledge already gives a value more than its rho1",
         "learning that a value became less likely, or groups of values together: the limits speak "
         "of one value becoming likelier",
-        "learning that somebody is in the table, or their quasi-identifiers, which are published "
-        "as "
-        "they are",
-        "conclusions that hold for everybody alike (smoking and cancer)",
-        "several releases of the same people with fresh draws: they average out",
+        IN_TABLE,
+        CONCLUSIONS,
+        FRESH_DRAWS,
     )
 
     def __post_init__(self) -> None:

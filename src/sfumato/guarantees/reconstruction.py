@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 from sfumato.guarantees.base import Ceilings, Guarantee, require_two_values
-from sfumato.guarantees.words import GROUPS, Reach, Reader, fraction
+from sfumato.guarantees.words import FRESH_DRAWS, GROUPS, Reach, Reader, fraction
 from sfumato.profile import Histogram
 from sfumato.textform import Parameter, decimal_text
 
@@ -77,7 +77,7 @@ class ReconstructionPrivacy(Guarantee):
         "estimates other than the unbiased one: where everybody in a group has the same value, "
         "cutting the estimate off at 1 is right about as often as a value is published unchanged",
         "learning that a person is in the table",
-        "several releases of the same people with fresh draws: they average out",
+        FRESH_DRAWS,
     )
 
     def ceilings(self, histogram: Histogram) -> list[Fraction]:

@@ -13,7 +13,16 @@ from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees.base import Ceilings, require_two_values
 from sfumato.guarantees.ladders import just_above, up_to_one
 from sfumato.guarantees.odds import OddsGuarantee
-from sfumato.guarantees.words import SHARES_ONLY, Extremes, Reach, Reader, fraction
+from sfumato.guarantees.words import (
+    CONCLUSIONS,
+    FRESH_DRAWS,
+    IN_TABLE,
+    SHARES_ONLY,
+    Extremes,
+    Reach,
+    Reader,
+    fraction,
+)
 from sfumato.profile import Histogram
 from sfumato.textform import Parameter, decimal_text
 
@@ -66,12 +75,10 @@ class RhoPrivacy(OddsGuarantee):
     )
     does_not_protect: ClassVar[tuple[str, ...]] = (
         "values whose share of the table is above rho1: nothing is promised about them",
-        "learning that somebody is in the table, or their quasi-identifiers, which are published "
-        "as "
-        "they are",
+        IN_TABLE,
         "an adversary whose own knowledge already gives a value more than rho1",
-        "conclusions that hold for everybody alike (smoking and cancer)",
-        "several releases of the same people with fresh draws: they average out",
+        CONCLUSIONS,
+        FRESH_DRAWS,
     )
 
     def __post_init__(self) -> None:

@@ -12,7 +12,7 @@ from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees.base import Ceilings, Guarantee
 from sfumato.guarantees.ladders import one_in, reach_by_commonest
 from sfumato.guarantees.small_sum_tails import large_sum, small_sum_privacy
-from sfumato.guarantees.words import SUMS, Reach, Reader
+from sfumato.guarantees.words import FRESH_DRAWS, IN_TABLE, SUMS, Reach, Reader
 from sfumato.profile import Histogram
 from sfumato.textform import Parameter
 
@@ -72,13 +72,11 @@ class SmallSum(Guarantee):
         "that selects only them shows the value more often than chance, and the promise about "
         "small sums does not cover it",
         "sums over many people: they stay accurate on purpose",
-        "learning that somebody is in the table, or their quasi-identifiers, which are published "
-        "as "
-        "they are",
+        IN_TABLE,
         "an adversary who already links quasi-identifiers and sensitive values, or knows most of "
         "the "
         "other people in a group",
-        "several releases of the same people with fresh draws: they average out",
+        FRESH_DRAWS,
     )
 
     def __post_init__(self) -> None:

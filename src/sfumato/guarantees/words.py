@@ -12,6 +12,14 @@ from sfumato.columns import value_text
 from sfumato.profile import Histogram
 from sfumato.textform import Parameter
 
+# what several promises do not protect against
+IN_TABLE = (
+    "learning that somebody is in the table, or their quasi-identifiers, which are published as "
+    "they are"
+)
+CONCLUSIONS = "conclusions that hold for everybody alike (smoking and cancer)"
+FRESH_DRAWS = "several releases of the same people with fresh draws: they average out"
+
 
 def fraction(name: str, title: str, default: str, less: str, more: str) -> Parameter:
     """A parameter between 0 and 1."""

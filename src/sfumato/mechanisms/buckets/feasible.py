@@ -11,7 +11,7 @@ from sfumato.columns import value_text
 from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
 from sfumato.guarantees import parse_guarantee
 from sfumato.guarantees.base import Guarantee
-from sfumato.guarantees.joint_ceilings import JointCeilings
+from sfumato.guarantees.ceilings import JointCeilings
 from sfumato.mechanisms.buckets.settings import Limits
 from sfumato.profile import Histogram, Holdings, Profile
 
