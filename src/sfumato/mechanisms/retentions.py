@@ -94,15 +94,23 @@ def best_top(gammas: FloatArray, weights: FloatArray, p_min: float) -> TopRetent
     m = len(gammas)
     crossing = np.ones(m)
     crossing[finite] = (gammas[finite] - 1) / (m - 1 + gammas[finite])
-    best = _common(gammas, weights, p_min, crossing)
-    value = float(weights @ retentions(gammas, best))
-    for k in _may_stand_alone(gammas, weights, crossing):
-        alone = _alone(gammas, weights, p_min, crossing, k)
-        if alone is None:
+    highest = largest_common_top(gammas, p_min)
+    families = [(int(np.argmax(gammas)), np.append(crossing[crossing < highest], highest))]
+    families += [
+        (k, _alone(gammas, p_min, float(crossing[k]), k)) for k in _may_stand_alone(gammas, weights)
+    ]
+    best, value = TopRetention(families[0][0], 0.0), -np.inf
+    for k, tops in families:
+        if not len(tops):
             continue
-        reached = float(weights @ retentions(gammas, alone))
-        if reached > value:
-            best, value = alone, reached
+        candidates = np.unique(tops)
+
+        def kept(place: int, k: int = k, candidates: FloatArray = candidates) -> float:
+            return float(weights @ retentions(gammas, TopRetention(k, float(candidates[place]))))
+
+        place = concave_argmax(kept, len(candidates))
+        if (reached := kept(place)) > value:
+            best, value = TopRetention(k, float(candidates[place])), reached
     return best
 
 
@@ -114,20 +122,7 @@ def largest_common_top(gammas: FloatArray, p_min: float) -> float:
     return min(highest, 1 - (1 + (m - 1) * p_min) / smallest)
 
 
-def _common(
-    gammas: FloatArray, weights: FloatArray, p_min: float, crossing: FloatArray
-) -> TopRetention:
-    m = len(gammas)
-    order = np.argsort(crossing, kind="stable")
-    falling = np.where(np.isfinite(gammas), gammas, 0.0) * weights / (m - 1)
-    # slope of Σ w_i min(t, u_i(t)) just after each breakpoint
-    slope = weights.sum() - np.cumsum((weights + falling)[order])
-    at = int(np.argmax(slope <= 0)) if bool((slope <= 0).any()) else m - 1
-    t = min(float(crossing[order[at]]), largest_common_top(gammas, p_min))
-    return TopRetention(int(np.argmax(gammas)), t)
-
-
-def _may_stand_alone(gammas: FloatArray, weights: FloatArray, crossing: FloatArray) -> list[int]:
+def _may_stand_alone(gammas: FloatArray, weights: FloatArray) -> list[int]:
     """Values whose objective rises when they alone leave t_k upwards."""
     m = len(gammas)
     order = np.argsort(gammas, kind="stable")
@@ -145,33 +140,22 @@ def _may_stand_alone(gammas: FloatArray, weights: FloatArray, crossing: FloatArr
     return [int(k) for k in order[rising]]
 
 
-def _alone(
-    gammas: FloatArray, weights: FloatArray, p_min: float, crossing: FloatArray, k: int
-) -> TopRetention | None:
-    m = len(gammas)
-    others = np.delete(gammas, k)
-    smallest, own_limit = float(others.min()), float(gammas[k])
-    low = float(crossing[k])
+def _alone(gammas: FloatArray, p_min: float, low: float, k: int) -> FloatArray:
+    """The breakpoints of the objective where value k stands alone, from t_k = `low` up, if any."""
+    m, others, own_limit = len(gammas), np.delete(gammas, k), float(gammas[k])
+    smallest = float(others.min())
     high = min(
         1.0 if np.isinf(smallest) else 1 - (1 + (m - 1) * p_min) / smallest,
         (own_limit * (1 - p_min) - 1) / (m - 1),
     )
     if high <= low:
-        return None
+        return np.zeros(0)
     bounded = others[np.isfinite(others)]
     with np.errstate(divide="ignore", invalid="ignore"):
         meet = (1 - 1 / own_limit - (bounded - 1) / (m - 1)) / (
             (m - 1) / own_limit - bounded / (m - 1)
         )
-    inside = meet[(meet > low) & (meet < high)]
-    candidates = np.unique(np.concatenate([[low], inside, [high]]))
-    best = concave_argmax(
-        lambda place: float(
-            weights @ retentions(gammas, TopRetention(k, float(candidates[place])))
-        ),
-        len(candidates),
-    )
-    return TopRetention(k, float(candidates[best]))
+    return np.concatenate([[low], meet[(meet > low) & (meet < high)], [high]])
 
 
 def concave_argmax(objective: Callable[[int], float], n: int) -> int:
