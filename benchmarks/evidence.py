@@ -10,7 +10,6 @@ each release of 10,000 people of `occ100k`, over guessing the commonest value.
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 import warnings
 from collections import Counter
@@ -68,11 +67,6 @@ def costs() -> Iterator[list[object]]:
         reference = 0.0
         for name, words in commands.items():
             cost = cost_of([*SFUMATO, *words], cwd=Path(folder))
-            print(
-                f"{name}: {cost.cpu:.1f} CPU s, {cost.megabytes:.0f} MB",
-                file=sys.stderr,
-                flush=True,
-            )
             reference = reference or cost.cpu
             seconds, megabytes = AT_MOST.get(name, (None, None))
             over = (seconds is not None and cost.cpu > seconds) or (

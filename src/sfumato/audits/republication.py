@@ -123,9 +123,12 @@ def _alike(case: AuditCase, then: Release, column: str) -> Finding:
         followed, lost = map(int, database.execute(
             "SELECT coalesce(sum(people), 0), coalesce(sum(lost), 0) FROM followed"
         ).fetchall()[0])  # fmt: skip
-        changed = database.sql(
-            f"SELECT a.*, any_value(t.s) AS old, any_value(b.s) AS new FROM followed AS a {both} "
-            "WHERE a.lost > 0 GROUP BY ALL HAVING count(*) = 1 ORDER BY ALL LIMIT 1"
+        only = "(SELECT *, count(*) OVER (PARTITION BY {0}) AS values FROM shown_{1})"
+        changed = database.sql(  # of people in classes that show one value
+            f"SELECT a.*, t.s AS old, b.s AS new FROM followed AS a "
+            f"JOIN {only.format(old, 'then')} AS t ON {same('a', 't', olds)} AND t.values = 1 "
+            f"JOIN {only.format(new, 'now')} AS b ON {same('a', 'b', names)} AND b.values = 1 "
+            "WHERE a.lost > 0 ORDER BY ALL LIMIT 1"
         ).to_arrow_table()
     if not followed and case.before_table is None:
         return Finding.skipped(

@@ -25,6 +25,7 @@ from sfumato.checks.requirements import (
 from sfumato.checks.spellings import spelling_notes
 from sfumato.columns import list_some
 from sfumato.errors import DataError
+from sfumato.scratch import scratch_database
 from sfumato.table.sources import Source, find_source
 
 MOST_RECURSIVE = 12  # recursive diversity is listed up to this l
@@ -52,14 +53,25 @@ def check(
     limits = [parse_requirement(text) if isinstance(text, str) else text for text in require]
     source = find_source(origin)
     label, columns_of = source.label, _roles(source, quasi, sensitive, drop)
-    table = CountedTable(source, *columns_of)
-    (quasi, sensitive), names = columns_of, columns_of[0] + columns_of[1]
-    orders = _orders(domain or {}, sensitive)
-    if table.rows == 0:
-        raise DataError(f"{label} has no rows: there is nothing to check.")
+    with scratch_database() as database:  # left to the collector it can crash the process
+        table = CountedTable(database, source, *columns_of)
+        if table.rows == 0:
+            raise DataError(f"{label} has no rows: there is nothing to check.")
+        return _check(table, source, columns_of, domain or {}, limits)
+
+
+def _check(
+    table: CountedTable,
+    source: Source,
+    columns_of: tuple[tuple[str, ...], tuple[str, ...]],
+    domain: Mapping[str, str | Sequence[Any]],
+    limits: Sequence[Requirement | WithinCeilings],
+) -> Check:
+    quasi, sensitive = columns_of
+    orders = _orders(domain, sensitive)
     notes = tuple(
         note
-        for short, name in zip(table.names, names, strict=True)
+        for short, name in zip(table.names, (*quasi, *sensitive), strict=True)
         for note in spelling_notes(name, table.distinct(short))
     )
     columns, requirements = [], []
@@ -72,16 +84,8 @@ def check(
         columns.append(_measure(cells))
         requirements += [limit.held(cells) for limit in limits]
     alone, classes = int((cells.sizes == 1).sum()), len(cells.sizes)
-    return Check(
-        label,
-        table.rows,
-        quasi,
-        classes,
-        alone,
-        tuple(columns),
-        tuple(requirements),
-        notes,
-    )
+    found = (tuple(columns), tuple(requirements), notes)
+    return Check(source.label, table.rows, quasi, classes, alone, *found)
 
 
 MEASURES: tuple[tuple[str, Callable[[ClassCounts], measures.Worst | None], str], ...] = (

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 
 from sfumato.columns import Value
 from sfumato.draws import IntArray
-from sfumato.scratch import scratch_database
 from sfumato.table.sources import Source
 
 
@@ -50,7 +49,9 @@ class ClassCounts:
 class CountedTable:
     """The columns of a table in DuckDB: `q0`, `q1` …, `s0` …, and the number of the row."""
 
-    def __init__(self, source: Source, quasi: Sequence[str], sensitive: Sequence[str]) -> None:
+    def __init__(
+        self, database: Any, source: Source, quasi: Sequence[str], sensitive: Sequence[str]
+    ) -> None:
         self.quasi = [f"q{k}" for k in range(len(quasi))]
         self.names = [*self.quasi, *(f"s{k}" for k in range(len(sensitive)))]
         named = (*quasi, *sensitive)
@@ -67,10 +68,10 @@ class CountedTable:
                 start += batch.num_rows
                 yield pa.RecordBatch.from_arrays([places, *arrays], schema=schema)
 
-        self._database = scratch_database()
-        self._database.register("stream", pa.RecordBatchReader.from_batches(schema, batches()))
-        self._database.execute("CREATE TABLE people AS SELECT * FROM stream")
-        ((self.rows,),) = self._database.execute("SELECT count(*) FROM people").fetchall()
+        self._database = database
+        database.register("stream", pa.RecordBatchReader.from_batches(schema, batches()))
+        database.execute("CREATE TABLE people AS SELECT * FROM stream")
+        ((self.rows,),) = database.execute("SELECT count(*) FROM people").fetchall()
 
     def distinct(self, column: str) -> list[Value]:
         """The values of a column, None where one is missing."""

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
 from sfumato.audits import Verdict, audit
 from sfumato.datasets import GENERATORS, write_dataset
 from sfumato.engines.counting import Progress, no_progress
@@ -21,6 +19,7 @@ from sfumato.queries import open_release
 from sfumato.queries.answer import estimate_text
 from sfumato.queries.opened import OpenedRelease
 from sfumato.results import as_json
+from sfumato.scratch import scratch_database
 from sfumato.table import read
 
 GUARANTEE = DEFAULT_PROMISE  # what `sfumato init` proposes
@@ -109,9 +108,9 @@ def run_demo(folder: Path, rows: int, progress: Progress = no_progress) -> Demo:
     table = read(path, quasi=roles.quasi, sensitive=roles.sensitive)
     publication = publish(table, GUARANTEE, to=folder / "release", progress=progress)
     opened = open_release(folder / "release")
-    raw = duckdb.connect()
-    raw.from_parquet(str(path)).create_view("release")
-    asked = tuple(_ask(sql, opened, raw) for sql in QUESTIONS)
+    with scratch_database() as raw:
+        raw.from_parquet(str(path)).create_view("release")
+        asked = tuple(_ask(sql, opened, raw) for sql in QUESTIONS)
     verdict = audit(table, folder / "release")
     report = write_report(
         folder / "release",
@@ -124,7 +123,7 @@ def run_demo(folder: Path, rows: int, progress: Progress = no_progress) -> Demo:
     return Demo(folder, path, publication, asked, verdict, report)
 
 
-def _ask(sql: str, release: OpenedRelease, raw: duckdb.DuckDBPyConnection) -> Asked:
+def _ask(sql: str, release: OpenedRelease, raw: Any) -> Asked:
     """The same SQL on the release and on the raw table; rows are matched by their keys."""
     answer = release.sql(sql)
     rows, aggregates = answer.rows(), answer.aggregates

@@ -214,8 +214,12 @@ def attack_advantage(figures: Mapping[str, Mapping[str, Interval]], caption: str
         dots = dots.encode(x=alt.X("gain:Q", **x), **named("line", lines, legend=False))
         layers = alt.layer(zero.encode(x=alt.X("gain:Q", **x)), bars, dots)
         panels.append((attack, specification(layers, max(2, len(advantage)) * LINE)))
-    columns = ("attack", "on", "advantage", "from", "to")
-    table = untitled(columns, [(a, line, *f.ends) for a, line, f in every], columns[2:])
+    shares = ("advantage", "from", "to")
+    if list(figures) == [""]:  # one release: its lines are the attacks
+        table = untitled(("attack", *shares), [(line, *f.ends) for _, line, f in every], shares)
+    else:
+        cells = [(attack, line, *f.ends) for attack, line, f in every]
+        table = untitled(("attack", "candidate", *shares), cells, shares)
     return Chart("attacks", "What attacks gain", caption, panels, table)
 
 
