@@ -81,11 +81,6 @@ class Plan(ABC):
         return False
 
     @property
-    def holds_for_columns(self) -> bool:
-        """Whether the promise about each sensitive column holds for who sees all of them."""
-        return False
-
-    @property
     def narrower(self) -> str:
         """Whom its promise does not hold against although the guarantee's does, in words; or ""."""
         return ""

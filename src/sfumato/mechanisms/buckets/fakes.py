@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato.draws import BoolArray, Draws, IntArray, Positions
+from sfumato.mechanisms.buckets.settings import Limits
 
 
 def certainty(size: int, fakes: int, corrupted: int) -> Fraction:
@@ -62,12 +63,8 @@ class Fakes:
 
     def listable(self, sizes: IntArray) -> BoolArray:
         """Values that a bucket of so many records may list, real or fake, by bucket."""
-        tops, bottoms = (
-            np.array([getattr(ceiling, end) for ceiling in self.ceilings], object)
-            for end in ("numerator", "denominator")
-        )
-        least = -(-bottoms // np.maximum(tops, 1))  # f' ≥ 1/size from this size on
-        allowed = (sizes[:, None] + self.number >= least) & (tops > 0)
+        first = Limits(self.ceilings).first_sizes  # f' ≥ 1/size from this size on
+        allowed = (sizes[:, None] + self.number >= first) & (first > 0)
         return np.asarray(allowed & (self.counts > 0), np.bool_)
 
     def add(self, first: int, held: BoolArray, odds: IntArray | None = None) -> BoolArray:

@@ -76,10 +76,6 @@ class BucketPlan(RecordPlan):
         return [int(number) for number in first]
 
     @property
-    def holds_for_columns(self) -> bool:
-        return True
-
-    @property
     def fake_values(self) -> int:
         return self.fakes.number if self.fakes else 0
 
