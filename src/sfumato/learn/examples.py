@@ -12,10 +12,11 @@ import pyarrow as pa
 
 from sfumato.columns import list_some
 from sfumato.errors import UsageError
-from sfumato.learn.features import Features, Origin, is_number
+from sfumato.learn.features import Features, Origin
 from sfumato.learn.reading import coded_target, read_hidden, read_quasi
 from sfumato.learn.seen import Seen
 from sfumato.operators.base import FloatArray
+from sfumato.queries.quasi_codes import is_number
 from sfumato.release import Release
 
 FEWEST = 10  # records

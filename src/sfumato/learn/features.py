@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sfumato.columns import Column, bin_labels
 from sfumato.errors import UsageError
 from sfumato.operators.base import FloatArray
+from sfumato.queries.quasi_codes import numbers_in, texts_in
 from sfumato.release import Release
 
 MOST_SLOPES = 100  # of a category; the rest counts as its commonest value
@@ -75,7 +75,7 @@ class Feature:
             finite = numbers[np.isfinite(numbers)]
             mean, scale = (float(finite.mean()), float(finite.std())) if len(finite) else (0.0, 1.0)
             return cls(name, origin, True, mean, scale or 1.0, len(finite) < len(numbers))
-        counted = Counter(_texts(values).to_pylist())
+        counted = Counter(texts_in(values).to_pylist())
         order = sorted(counted, key=lambda text: (-counted[text], text is None, text or ""))
         kept = sorted(order[1 : MOST_SLOPES + 1], key=lambda text: (text is None, text or ""))
         return cls(name, origin, False, kept=tuple(kept))
@@ -85,7 +85,7 @@ class Feature:
         if self.name not in table.column_names:
             raise UsageError(f"The frame has no column {self.name!r}, which the learner needs.")
         values = self.origin.published(table.column(self.name))
-        return values if self.is_number else _texts(values)
+        return values if self.is_number else texts_in(values)
 
     @property
     def labels(self) -> list[str]:
@@ -154,31 +154,11 @@ class Features:
         return unscale
 
 
-def is_number(kind: pa.DataType) -> bool:
-    types = pa.types
-    return bool(
-        types.is_integer(kind)
-        or types.is_floating(kind)
-        or types.is_decimal(kind)
-        or types.is_temporal(kind)
-    )
-
-
 def numbers_of(name: str, values: pa.ChunkedArray) -> FloatArray:
-    kind = values.type
-    if pa.types.is_temporal(kind):
-        narrow = pa.types.is_date32(kind) or pa.types.is_time32(kind)
-        values = values.cast(pa.int32() if narrow else pa.int64())
     try:
-        numbers = pc.fill_null(values.cast(pa.float64(), safe=False), float("nan"))
+        return numbers_in(values)
     except pa.ArrowException:
         raise UsageError(
-            f"Column {name!r} holds numbers in what was learned from, and {kind} in this frame."
+            f"Column {name!r} holds numbers in what was learned from, and {values.type} in this "
+            "frame."
         ) from None
-    return np.asarray(numbers.to_numpy(), np.float64)
-
-
-def _texts(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    if pa.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
-    return values.cast(pa.string())

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from sfumato.errors import QueryError
 from sfumato.limits import check_rows
 from sfumato.queries.answer import Answer
 from sfumato.queries.dialect import (
@@ -30,7 +29,6 @@ from sfumato.queries.dialect import (
     unwrap,
 )
 from sfumato.queries.names import output_names
-from sfumato.queries.parse import question_of
 from sfumato.queries.question import ERRORS
 from sfumato.queries.recoded import Lumps, as_lumps, lumps_of
 from sfumato.queries.session import session_of
@@ -109,7 +107,7 @@ def answered_exactly(release: Release, tree: Node, request: Request) -> Answer |
     if not _concerns(release, tree, request):
         return None
     _check_wall(tree)
-    asked, tree = tree, _prepared(release, tree)
+    tree = _prepared(release, tree)
     outer = _outer(tree)
     sources = _sources(tree)
     estimated = [_is_figure(item, sources) for item in outer.expressions]
@@ -119,21 +117,9 @@ def answered_exactly(release: Release, tree: Node, request: Request) -> Answer |
     session.remembered("release", lambda: session.show("release", [c.name for c in release.quasi]))
     if outer is tree:
         _put_in_order(outer, lumps_of(release.columns, release.merges), estimated)
-    try:
-        table = session.run(sql_text(tree)).rename_columns(names)
-    except QueryError as error:
-        raise _clearer(release, asked, error) from None
+    table = session.run(sql_text(tree)).rename_columns(names)
     check_rows(len(table))
     return _answer(table, outer.expressions, estimated, request)
-
-
-def _clearer(release: Release, tree: Node, error: QueryError) -> QueryError:
-    """What is wrong in our own words, where the estimates' reader knows it."""
-    try:
-        question_of(tree, release.columns, release.merges)
-    except QueryError as other:
-        return error if str(other).startswith("The dialect does not support") else other
-    return error
 
 
 def with_known_parts(release: Release, tree: Node, request: Request) -> Node:

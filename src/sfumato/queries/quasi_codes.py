@@ -38,15 +38,15 @@ class QuasiCode:
     @classmethod
     def of(cls, values: pa.ChunkedArray, most: int = MOST_CODES) -> QuasiCode:
         """At quantiles where a column has more than `most` numbers, else number by number."""
-        if _is_ordered(values.type):
-            numbers = _numbers(values)
+        if is_number(values.type):
+            numbers = numbers_in(values)
             distinct = np.unique(numbers[np.isfinite(numbers)])
             if len(distinct) > most:
                 parts = np.arange(1, most) / most
                 finite = numbers[np.isfinite(numbers)]
                 return cls(np.unique(np.quantile(finite, parts, method="higher")), None)
             return cls(distinct[1:], None)
-        counted = pc.value_counts(_texts(values).drop_null())
+        counted = pc.value_counts(texts_in(values).drop_null())
         names, counts = counted.field("values"), counted.field("counts")
         order = np.lexsort((np.array(names.to_pylist(), str), -counts.to_numpy()))[:MOST_CODES]
         return cls(None, np.sort(np.array(names.take(pa.array(order)).to_pylist(), str)))
@@ -66,11 +66,11 @@ class QuasiCode:
         if self.edges is not None:
             if pa.types.is_integer(values.type) and not values.null_count and len(values):
                 return self._codes_of_integers(values.to_numpy())
-            numbers = _numbers(values)
+            numbers = numbers_in(values)
             codes = np.searchsorted(self.edges, numbers, side="right")
             return np.where(np.isfinite(numbers), codes, self.size - 1).astype(np.int64)
         listed_texts = pa.array(self.texts, pa.string())
-        codes = pc.index_in(_texts(values), value_set=listed_texts)
+        codes = pc.index_in(texts_in(values), value_set=listed_texts)
         return np.asarray(pc.fill_null(codes, self.size - 1).to_numpy(), np.int64)
 
     def _codes_of_integers(self, numbers: IntArray) -> IntArray:
@@ -89,7 +89,7 @@ def codes_of_columns(
     return tuple(coder.codes(values) for coder, values in zip(coded, columns, strict=True))
 
 
-def _is_ordered(kind: pa.DataType) -> bool:
+def is_number(kind: pa.DataType) -> bool:
     types = pa.types
     return bool(
         types.is_integer(kind)
@@ -99,7 +99,8 @@ def _is_ordered(kind: pa.DataType) -> bool:
     )
 
 
-def _numbers(values: pa.ChunkedArray) -> FloatArray:
+def numbers_in(values: pa.ChunkedArray) -> FloatArray:
+    """Numbers, and times as numbers; not a number where one is missing."""
     kind = values.type
     if pa.types.is_temporal(kind):
         narrow = pa.types.is_date32(kind) or pa.types.is_time32(kind)
@@ -108,7 +109,7 @@ def _numbers(values: pa.ChunkedArray) -> FloatArray:
     return np.asarray(numbers.to_numpy(), np.float64)
 
 
-def _texts(values: pa.ChunkedArray) -> pa.ChunkedArray:
+def texts_in(values: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
     return values.cast(pa.string())

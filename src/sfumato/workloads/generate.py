@@ -170,7 +170,7 @@ class _Maker:
         return [column for column in ordered if column.name != without][:width]
 
     def _equal(self, number: int, column: WorkloadColumn) -> Condition:
-        return equal_to(column, self._below(f"of {column.name}", number, len(column)))
+        return stretch(column, self._below(f"of {column.name}", number, len(column)), 1)
 
     def conjunction(self, number: int, most: int) -> CountQuestion:
         width = 1 + self._below("width", number, most) if most else 0
@@ -215,11 +215,6 @@ class _Maker:
             return ()
         drawn = self.draws.below(f"value for {class_.name}", Positions(number, 1), len(fitting))
         return (self.people.sensitive[self.column].values[int(fitting[drawn[0]])],)
-
-
-def equal_to(column: WorkloadColumn, place: int) -> Condition:
-    """The condition that a column has the value with this code."""
-    return stretch(column, place, 1)
 
 
 def stretch(column: WorkloadColumn, start: int, length: int) -> Condition:
