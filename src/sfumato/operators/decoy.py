@@ -34,15 +34,6 @@ class DecoySums:
         return self.all - self.own
 
 
-@dataclass(frozen=True, eq=False)
-class ValueSums:
-    """Sums over several values, by (sum, value): h, z = W·h by what is shown, and Σ e."""
-
-    values: FloatArray
-    weights: FloatArray
-    sums: FloatArray
-
-
 @dataclass(frozen=True)
 class Decoy(Operator):
     """Between "x" and "not x": 1/c if true x, r_x = o_x(c−1)/(c(N−o_x)) if not (errata S2).
@@ -188,42 +179,6 @@ class Decoy(Operator):
         """P, where values meet as evenly as they can."""
         (d, u), a = self._shape, self.meetings
         return np.asarray(np.diag(d) + np.outer(u, a))
-
-    def set_covariance(self, square: FloatArray, first: ValueSums, second: ValueSums) -> FloatArray:
-        """Cov of two estimated sums over several values by `whole_inverse`; equal: variance.
-
-        `square` is Σ e_i·e_j by true value. A draw of y anywhere moves the operator and with it
-        the estimate by −T_y; those of the condition add z_y besides. With B(f, g)_x the covariance
-        of f and g over what x may show, of which 1 − 1/c is the draw's and the rest the group's:
-        (1−1/c)·Σ_x(E_ij·B(z,z') − E_i·B(z,T') − E_j·B(T,z') + o_x·B(T,T'))
-            + (1/c)·Σ_x(E_ij − E_i·E_j/o_x)·B(z,z').
-        """
-        c, people = self.groups, np.maximum(np.array(self.counts or (), np.float64), 1.0)
-        tilts = [self._tilt(weights) for weights in (first, second)]
-        both = self._spread(first.weights, second.weights)
-        drawn = square * both + people * self._spread(*tilts)
-        drawn -= first.sums * self._spread(first.weights, tilts[1])
-        drawn -= second.sums * self._spread(tilts[0], second.weights)
-        placed = (square - first.sums * second.sums / people) * both
-        return np.asarray(((1 - 1 / c) * drawn + placed / c).sum(axis=1))
-
-    def _spread(self, one: FloatArray, other: FloatArray) -> FloatArray:
-        """By true value: the covariance of two functions of what is shown."""
-        (d, u), a = self._shape, self.meetings
-
-        def mean(shown: FloatArray) -> FloatArray:
-            return np.asarray(d * shown + u * (shown @ a)[:, None])
-
-        return mean(one * other) - mean(one) * mean(other)
-
-    def _tilt(self, form: ValueSums) -> FloatArray:
-        """T by shown value: each value's decoys grow in proportion to its published count."""
-        c, people = self.groups, np.maximum(np.array(self.counts or (), np.float64), 1.0)
-        met = form.sums * self._shape[1]
-        decoys = (form.values - form.weights / c) * c / (c - 1)  # z over the decoys of each value
-        rest = met.sum(axis=1, keepdims=True) - met
-        others = (met * decoys).sum(axis=1, keepdims=True) - met * decoys
-        return np.asarray(self.meetings / people * (form.weights * rest - others))
 
     def likelihood(self) -> FloatArray:
         return self.whole_matrix()
