@@ -15,7 +15,7 @@ from starlette.responses import Response
 from sfumato.guarantees import DEFAULT_PROMISE
 from sfumato.version import __version__
 from sfumato.web.answers import Refusal, answer
-from sfumato.web.asked import Foreseen, Promise, Question, checked
+from sfumato.web.asked import AskedPreview, AskedPromise, AskedQuestion, checked
 from sfumato.web.bodies import read_object
 from sfumato.web.commands import commands
 from sfumato.web.jobs import Jobs
@@ -126,13 +126,13 @@ async def show_profile(request: Request) -> Response:
 async def show_commands(request: Request) -> Response:
     """What the page does, and what it does not, as commands to copy."""
     kept = services_of(request).kept("profiles", request.path_params["id"])
-    promise: Promise = checked(dict(request.query_params), Promise)
+    promise: AskedPromise = checked(dict(request.query_params), AskedPromise)
     return answer(commands(kept["declared"], promise.guarantee, promise.mechanism or None))
 
 
 async def predict(request: Request) -> Response:
     services = services_of(request)
-    asked: Foreseen = await read_object(request, Foreseen)
+    asked: AskedPreview = await read_object(request, AskedPreview)
     services.kept("profiles", asked.profile)
     file = services.state.file("profiles", asked.profile)
     task = {"file": str(file), **asked.words(), "exact": asked.exact}
@@ -144,7 +144,7 @@ async def predict(request: Request) -> Response:
 async def show_beside(request: Request) -> Response:
     """Some rows as they are, and as they would be published."""
     services = services_of(request)
-    asked: Foreseen = await read_object(request, Foreseen)
+    asked: AskedPreview = await read_object(request, AskedPreview)
     task = {"table": services.kept("profiles", asked.profile)["declared"], **asked.words()}
     return answer(await unless_gone(request, services.read("beside", task)))
 
@@ -164,7 +164,7 @@ async def show_release(request: Request) -> Response:
 
 async def query(request: Request) -> Response:
     services = services_of(request)
-    asked: Question = await read_object(request, Question)
+    asked: AskedQuestion = await read_object(request, AskedQuestion)
     release = _explored(services) if asked.release else services.jobs.release(asked.job)
     ways = {"confidence": asked.confidence, "estimator": asked.estimator or None}
     task = {"sql": asked.sql, **ways}

@@ -13,7 +13,7 @@ from sfumato.web.answers import Refusal
 Share = Annotated[float, Meta(gt=0, lt=1)]
 
 
-class Promise(Struct):
+class AskedPromise(Struct):
     """A promise, and the way to keep it where one was chosen."""
 
     guarantee: str
@@ -23,14 +23,14 @@ class Promise(Struct):
         return {"guarantee": self.guarantee, "mechanism": self.mechanism or None}
 
 
-class Foreseen(Promise, kw_only=True):
+class AskedPreview(AskedPromise, kw_only=True):
     """A promise about a table whose columns have roles."""
 
     profile: str
     exact: bool = False
 
 
-class Question(Struct):
+class AskedQuestion(Struct):
     """SQL for a release: that of a job, or the one that is explored."""
 
     sql: str
@@ -41,19 +41,19 @@ class Question(Struct):
     number: Annotated[int, Meta(ge=0, lt=1 << 53)] | None = None  # that the page gave its question
 
 
-class Publish(Promise, tag_field="kind", tag="publish", kw_only=True):
+class AskedRelease(AskedPromise, tag_field="kind", tag="publish", kw_only=True):
     profile: str
     name: str = ""
     left_out: str | None = None
 
 
-class Compare(Struct, tag_field="kind", tag="compare"):
+class AskedComparison(Struct, tag_field="kind", tag="compare"):
     profile: str
-    candidates: Annotated[list[Promise], Meta(min_length=1, max_length=8)]
+    candidates: Annotated[list[AskedPromise], Meta(min_length=1, max_length=8)]
     name: str = ""
 
 
-class Evidence(Struct, tag_field="kind", tag="evidence"):
+class AskedEvidence(Struct, tag_field="kind", tag="evidence"):
     """The evidence for the release of a job; `table_name` and `author` stand in its report."""
 
     job: str
@@ -64,7 +64,7 @@ class Evidence(Struct, tag_field="kind", tag="evidence"):
     author: str | None = None
 
 
-class Cards(Struct, tag_field="kind", tag="cards"):
+class AskedCards(Struct, tag_field="kind", tag="cards"):
     """Three promises for an error of counts, values that need protection, and who might look."""
 
     profile: str
@@ -73,14 +73,14 @@ class Cards(Struct, tag_field="kind", tag="cards"):
     anybody: bool = False
 
 
-class Counts(Struct, tag_field="kind", tag="counts"):
+class AskedCounts(Struct, tag_field="kind", tag="counts"):
     """What planning needs of a table whose columns have roles; its options as `TABLE_OPTIONS`."""
 
     table: str
     roles: dict[str, str]
 
 
-Job = Publish | Compare | Evidence | Cards | Counts
+AskedJob = AskedRelease | AskedComparison | AskedEvidence | AskedCards | AskedCounts
 
 _FORMS: dict[str, Any] = {"switch": bool, "columns": list[str], "each": dict[str, str]}
 _Options = msgspec.defstruct(

@@ -8,15 +8,22 @@ import re
 import zipfile
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 
-from sfumato.web import asked as asked_shapes
 from sfumato.web.answers import Refusal, answer
 from sfumato.web.api import Services, services_of, shown_name
-from sfumato.web.asked import Cards, Compare, Counts, Evidence, Publish, checked
+from sfumato.web.asked import (
+    AskedCards,
+    AskedComparison,
+    AskedCounts,
+    AskedEvidence,
+    AskedJob,
+    checked,
+)
 from sfumato.web.bodies import read_object
 from sfumato.web.jobs import ABOUT, CARDS, Job
 from sfumato.web.state import new_identifier, read_json, remove
@@ -38,21 +45,21 @@ async def list_jobs(request: Request) -> Response:
 async def start_job(request: Request) -> Response:
     services = services_of(request)
     body = await read_object(request)
-    asked = checked(body, asked_shapes.Job)
+    asked = checked(body, AskedJob)
     if sum(job.state in ("waiting", "running") for job in services.jobs.all()) >= MOST_WAITING:
         raise Refusal(409, "Too many jobs wait already. Cancel some, or wait.")
-    job = (
-        count_columns(services, asked, body) if isinstance(asked, Counts) else _job(services, asked)
-    )
+    job = _job(services, asked, body)
     if job.kind in ABOUT:  # what was counted before is of no use any more
         await services.jobs.replaced(job)
     return answer(job.to_json())
 
 
-def _job(services: Services, asked: Publish | Compare | Evidence | Cards) -> Job:
+def _job(services: Services, asked: AskedJob, body: dict[str, Any]) -> Job:
     """What the page shows of a job, and what its task is given."""
+    if isinstance(asked, AskedCounts):
+        return count_columns(services, asked, body)
     new = services.jobs.new
-    if isinstance(asked, Evidence):
+    if isinstance(asked, AskedEvidence):
         published = services.jobs.finished(asked.job, "publish")
         names = {
             "table_name": shown_name(asked.table_name, "") or None,
@@ -74,13 +81,13 @@ def _job(services: Services, asked: Publish | Compare | Evidence | Cards) -> Job
         )
     table = services.kept("profiles", asked.profile)["declared"]
     label, shown = table["label"], {"profile": asked.profile}
-    if isinstance(asked, Cards):
+    if isinstance(asked, AskedCards):
         readers = {"guarded": asked.guarded, "anybody": asked.anybody}
         task = {"table": table, "error": asked.error, **readers}
         name = f"Three promises for {label}"
         return new(CARDS, name, {**shown, "wished": asked.error, **readers}, task)
     shown["table_label"] = label
-    if isinstance(asked, Compare):
+    if isinstance(asked, AskedComparison):
         candidates = [candidate.words() for candidate in asked.candidates]
         name = shown_name(asked.name, f"{label}, {len(candidates)} candidates")
         task = {"table": table, "candidates": candidates, "out": "{folder}/report"}

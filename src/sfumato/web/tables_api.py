@@ -11,7 +11,7 @@ from starlette.responses import Response
 from sfumato.table_options import ROLES, TABLE_OPTIONS
 from sfumato.web.answers import Refusal, answer
 from sfumato.web.api import Services, services_of, shown_name, unless_gone
-from sfumato.web.asked import Counts, options_of
+from sfumato.web.asked import AskedCounts, options_of
 from sfumato.web.bodies import read_object, save_body
 from sfumato.web.jobs import COUNTS, Job
 from sfumato.web.places import check_name, stamp
@@ -132,7 +132,7 @@ async def keep_draft(request: Request) -> Response:
     return answer({})
 
 
-def count_columns(services: Services, asked: Counts, given: dict[str, Any]) -> Job:
+def count_columns(services: Services, asked: AskedCounts, given: dict[str, Any]) -> Job:
     """What planning needs of a table whose columns have roles: its profile."""
     table = services.kept("tables", asked.table)
     if not set(asked.roles.values()) <= set(ROLES):
