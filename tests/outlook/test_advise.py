@@ -89,14 +89,14 @@ def test_what_is_advised_is_as_accurate_when_published(
 ) -> None:
     """Every promise errs by about what is foretold for usual associations; here they are strong.
 
-    A release's mean error on these questions scatters by 6 % or less (one standard deviation);
+    A release's mean error on these questions scatters by a sixth (one standard deviation);
     fine-rho-privacy is foretold two thirds too high here, and nothing else as far off.
     """
     reached = [option for option in advice.options if option.reached]
     assert len(reached) >= 4
     for number, option in enumerate(reached):
         found = measured(table, advice, option, tmp_path / f"{number}", seed=number)
-        assert 0.55 * option.error < found < 1.4 * option.error, (option.guarantee, found)
+        assert 0.55 * option.error < found < 1.5 * option.error, (option.guarantee, found)
 
 
 @pytest.mark.slow
@@ -124,6 +124,9 @@ def test_the_recommended_promise_leaves_the_least_belief(advice: Advice, table: 
     text = str(advice)
     assert f"--guarantee {shlex.quote(str(chosen.guarantee))}" in text
     assert "leaves the smallest posterior" in text
+    assert repr(chosen) == f"'{chosen.guarantee}' by '{chosen.mechanism}': expected error " + (
+        f"{chosen.error:.3g}"
+    )
     assert advice.to_json()["recommended"]["guarantee"] == str(chosen.guarantee)
 
 

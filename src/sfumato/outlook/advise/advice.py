@@ -60,6 +60,10 @@ class Option(Result):
         """The promise; with several columns, which have their own, the family."""
         return str(self.guarantee) if len(self.ceilings) < 2 else self.family
 
+    def parts(self) -> Sequence[str]:
+        error = f"expected error {self.error:.3g}"
+        return [self.refused or f"'{self.guarantee}' by '{self.mechanism}': {error}"]
+
     def promise(self, column: str) -> str:
         assert self.guarantee is not None
         stated = self.guarantee.stated()
