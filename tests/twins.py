@@ -8,6 +8,11 @@ from pathlib import Path
 import numpy as np
 
 
+def words(text: str) -> list[str]:
+    """Values between semicolons, or between blanks."""
+    return text.split("; " if ";" in text else None)
+
+
 def hospital_file(path: Path, stays: int = 20000, seed: int = 1) -> Path:
     """Stays of patients, 50 columns: `?` where nothing is known, 700 ICD-like diagnosis codes."""
     draw = np.random.default_rng(seed)
@@ -36,78 +41,32 @@ def hospital_file(path: Path, stays: int = 20000, seed: int = 1) -> Path:
     ) % len(codes)
     diagnosis = codes[order[rank]]
     specialty = draw.choice(
-        [
-            "?",
-            "InternalMedicine",
-            "Emergency/Trauma",
-            "Family/GeneralPractice",
-            "Cardiology",
-            "Surgery-General",
-            "Nephrology",
-            "Orthopedics",
-            "Radiologist",
-            "Psychiatry",
-            "Pulmonology",
-            "Urology",
-        ],
+        words(
+            "? InternalMedicine Emergency/Trauma Family/GeneralPractice Cardiology "
+            "Surgery-General Nephrology Orthopedics Radiologist Psychiatry Pulmonology "
+            "Urology"
+        ),
         stays,
         p=[0.49, 0.14, 0.08, 0.07, 0.06, 0.04, 0.03, 0.03, 0.02, 0.02, 0.01, 0.01],
     )
     readmitted = draw.choice(["NO", ">30", "<30"], stays, p=[0.54, 0.35, 0.11])
-    drugs = [
-        "metformin",
-        "repaglinide",
-        "nateglinide",
-        "chlorpropamide",
-        "glimepiride",
-        "acetohexamide",
-        "glipizide",
-        "glyburide",
-        "tolbutamide",
-        "pioglitazone",
-        "rosiglitazone",
-        "acarbose",
-        "miglitol",
-        "troglitazone",
-        "tolazamide",
-        "examide",
-        "citoglipton",
-        "insulin",
-        "glyburide-metformin",
-        "glipizide-metformin",
-        "glimepiride-pioglitazone",
-        "metformin-rosiglitazone",
-        "metformin-pioglitazone",
-    ]
+    drugs = words(
+        "metformin repaglinide nateglinide chlorpropamide glimepiride acetohexamide "
+        "glipizide glyburide tolbutamide pioglitazone rosiglitazone acarbose miglitol "
+        "troglitazone tolazamide examide citoglipton insulin glyburide-metformin "
+        "glipizide-metformin glimepiride-pioglitazone metformin-rosiglitazone "
+        "metformin-pioglitazone"
+    )
     names = [
-        "encounter_id",
-        "patient_nbr",
-        "race",
-        "gender",
-        "age",
-        "weight",
-        "admission_type_id",
-        "discharge_disposition_id",
-        "admission_source_id",
-        "time_in_hospital",
-        "payer_code",
-        "medical_specialty",
-        "num_lab_procedures",
-        "num_procedures",
-        "num_medications",
-        "number_outpatient",
-        "number_emergency",
-        "number_inpatient",
-        "diag_1",
-        "diag_2",
-        "diag_3",
-        "number_diagnoses",
-        "max_glu_serum",
-        "A1Cresult",
+        *words(
+            "encounter_id patient_nbr race gender age weight admission_type_id "
+            "discharge_disposition_id admission_source_id time_in_hospital payer_code "
+            "medical_specialty num_lab_procedures num_procedures num_medications "
+            "number_outpatient number_emergency number_inpatient diag_1 diag_2 diag_3 "
+            "number_diagnoses max_glu_serum A1Cresult"
+        ),
         *drugs,
-        "change",
-        "diabetesMed",
-        "readmitted",
+        *words("change diabetesMed readmitted"),
     ]
     numbers = {
         "admission_type_id": 8,
@@ -177,34 +136,21 @@ def census_file(path: Path, people: int = 20000, seed: int = 2) -> Path:
     education = np.where(
         work,
         draw.choice(
-            [
-                "High school graduate",
-                "Some college",
-                "Bachelors degree",
-                "Masters degree",
-                "10th grade",
-                "7th and 8th grade",
-            ],
+            words(
+                "High school graduate; Some college; Bachelors degree; Masters degree; 10th "
+                "grade; 7th and 8th grade"
+            ),
             people,
             p=[0.35, 0.22, 0.2, 0.08, 0.1, 0.05],
         ),
         "Children",
     )
     jobs = np.array(
-        [
-            "Adm support",
-            "Prof specialty",
-            "Executive admin",
-            "Other service",
-            "Sales",
-            "Precision production",
-            "Machine operators",
-            "Transportation",
-            "Handlers",
-            "Farming",
-            "Protective services",
-            "Technicians",
-        ]
+        words(
+            "Adm support; Prof specialty; Executive admin; Other service; Sales; Precision "
+            "production; Machine operators; Transportation; Handlers; Farming; Protective "
+            "services; Technicians"
+        )
     )
     occupation = np.where(
         classes == "Not in universe",
@@ -237,13 +183,9 @@ def census_file(path: Path, people: int = 20000, seed: int = 2) -> Path:
             ),
         ),
         draw.choice(
-            [
-                "Manufacturing",
-                "Retail trade",
-                "Education",
-                "Construction",
-                "Not in universe or children",
-            ],
+            words(
+                "Manufacturing; Retail trade; Education; Construction; Not in universe or children"
+            ),
             people,
             p=[0.1, 0.2, 0.15, 0.05, 0.5],
         ),

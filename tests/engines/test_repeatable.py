@@ -170,15 +170,3 @@ def test_a_person_is_published_alike_each_time(tmp_path: Path, key_file: Path) -
     agree = np.mean([first[i] == second[i] for i in changed])
     expected = 2 * (p + q) * q + 8 * q * q
     assert abs(agree - expected) < 5 * np.sqrt(expected * (1 - expected) / len(changed))
-
-
-@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.int32()])
-def test_the_type_of_the_key_does_not_matter(
-    tmp_path: Path, key_file: Path, kind: pa.DataType
-) -> None:
-    ids = list(range(500))
-    values = [f"v{i % 10}" for i in ids]
-    plain = keyed(people_with_key(ids, values), tmp_path / "one", key_file)
-    data = people_with_key(ids, values)
-    data = data.set_column(0, "id", pa.array(ids).cast(kind))
-    assert keyed(data, tmp_path / "two", key_file) == plain

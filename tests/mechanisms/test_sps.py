@@ -11,10 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
-from papers.public_files import read_adult
+from papers.public_files import read_adult, read_census
 from sfumato.audits import audit
 from sfumato.columns import Values
 from sfumato.draws import Draws
+from sfumato.engines.choosing import choose_plan, profile_for
 from sfumato.engines.publishing import publish
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import ReconstructionPrivacy, parse_guarantee
@@ -224,3 +225,35 @@ def test_census_passes_the_exact_audit(tmp_path: Path) -> None:
     publish(table, "reconstruction-privacy(0.3, 0.3)", to=tmp_path / "r")
     verdict = audit(path, tmp_path / "r")
     assert verdict.holds, str(verdict)
+
+
+def census_plan(mechanism: str) -> SampledPlan:
+    (path,) = need("occ100k.parquet")
+    table = sf.read(read_census(path), quasi=CENSUS, sensitive="occupation")
+    promise, way = parse_guarantee("reconstruction-privacy(0.3, 0.3)"), parse_mechanism(mechanism)
+    profile = profile_for(table, promise, way)
+    plan = choose_plan(profile, promise, way, Draws.from_seed(1))[1]
+    assert isinstance(plan, SampledPlan)
+    return plan
+
+
+@pytest.mark.slow
+def test_copies_do_not_give_the_largest_share_away() -> None:
+    """Every perturbed record is copied about |g|/n times, which could tell n, and a level (R2)."""
+    plan = census_plan("sps")
+    groups, samples, sizes = plan.groups, plan.samples, plan.groups.sizes
+    parts = [draw_block(groups, samples, run, plan.operator, Draws.from_seed(7))
+             for run in groups.blocks()]  # fmt: skip
+    owner, counts = (np.concatenate([getattr(p, f) for p in parts]) for f in ("groups", "counts"))
+    guess = np.full(len(groups), np.nan)
+    for level in sorted(plan.levels, key=lambda level: -level.sample):
+        # T copies come from o records where T is o·N/n rounded up or down
+        record = np.rint(counts * level.sample / sizes[owner])
+        fits = np.abs(counts * level.sample - record * sizes[owner]) < level.sample
+        explained = np.bincount(owner, record, minlength=len(groups)) == level.sample
+        explained[owner[~fits | (record < 1)]] = False
+        guess[explained & (sizes > level.sample)] = level.to
+    truth = groups.largest / sizes
+    sampled = (samples > 0) & (samples < sizes)
+    assert sampled.sum() > 1000
+    assert (np.abs(guess - truth) <= truth / 10).sum() <= 0.1 * sampled.sum()

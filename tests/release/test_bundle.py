@@ -2,110 +2,21 @@
 
 from __future__ import annotations
 
-import random
 import shutil
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
 
 import sfumato as sf
-from sfumato.errors import BundleError, DataError, LeftoverWarning
+from sfumato.errors import DataError, LeftoverWarning
 from sfumato.release import BundleWriter, Manifest, Release
 from sfumato.release.bundle import UNFINISHED
 from sfumato.release.manifest import PerturbedPart
-
-# forks from a process that has everything loaded, so that a kill hits the run and not the imports
-SERVER = """
-import os, sys, time
-import sfumato as sf
-import sfumato.engines.publishing, sfumato.release, scipy.stats, duckdb
-table = sf.read(sys.argv[1], quasi="x,y", sensitive="s")
-for line in sys.stdin:
-    place, seconds = line.split()
-    child = os.fork()
-    if child == 0:
-        try:
-            sf.publish(table, "rho-privacy(0.15, 0.4)", to=place, mechanism="uniform",
-                       batch_rows=5_000)
-        finally:
-            os._exit(0)
-    if float(seconds):
-        time.sleep(float(seconds))
-        os.kill(child, 9)  # a zombie at worst: nobody else has this number before waitpid
-    os.waitpid(child, 0)
-    print("done", flush=True)
-"""
-
-
-@pytest.mark.slow
-def test_killed_runs_leave_nothing_that_opens(tmp_path: Path, leftovers: Any) -> None:
-    """kill -9 at 20 random moments; then a run that finishes."""
-    rng = np.random.default_rng(3)
-    rows = 120_000
-    data = pa.table(
-        {
-            "x": rng.integers(0, 1000, rows),
-            "y": rng.random(rows),
-            "s": np.array([f"v{i}" for i in range(10)])[rng.integers(0, 10, rows)],
-        }
-    )
-    pq.write_table(data, tmp_path / "people.parquet")
-    moments = random.Random(5)
-    folder = tmp_path / "places"
-    folder.mkdir()
-    # one worker that forks a child per run, in this environment
-    with subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-c", SERVER, str(tmp_path / "people.parquet")],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    ) as server:  # fmt: skip
-        assert server.stdin is not None
-        assert server.stdout is not None
-
-        def run(seconds: float = 0.0) -> float:
-            began = time.monotonic()
-            print(f"{folder}/release {seconds}", file=server.stdin, flush=True)
-            assert server.stdout.readline() == "done\n"
-            return time.monotonic() - began
-
-        run()
-        Release(folder / "release")
-        shutil.rmtree(folder / "release")
-        whole = run()
-        killed = unfinished = 0
-        for _ in range(20):
-            if (folder / "release").exists():
-                Release(folder / "release")  # what is there is whole
-                shutil.rmtree(folder / "release")
-            run(0.001 + moments.random() * min(whole, 1.0))
-            left = sorted(path.name for path in folder.iterdir())
-            hidden = [name for name in left if name.startswith(".")]
-            assert len(hidden) <= 1
-            assert set(left) <= {f".release{UNFINISHED}", "release"}
-            unfinished += len(hidden)
-            killed += not (folder / "release").exists()
-            for name in hidden:
-                with pytest.raises(BundleError, match=r"did not finish|is not a release"):
-                    Release(folder / name)
-        assert killed >= 5  # otherwise this test tells nothing
-        assert unfinished >= 3
-        if (folder / "release").exists():
-            shutil.rmtree(folder / "release")
-        run()
-        server.stdin.close()
-    assert leftovers(folder) == [
-        "release", "release/manifest.json", "release/records",
-        "release/records/part-00000.parquet",
-    ]  # fmt: skip
-    Release(folder / "release")
 
 
 def test_two_runs_at_once(tmp_path: Path) -> None:

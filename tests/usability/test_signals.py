@@ -122,10 +122,12 @@ def test_a_signal_leaves_nothing(
     assert wrong(place, moment, number, mechanism) == ""
 
 
-def test_what_a_killed_run_leaves_goes_with_the_next(place: Path) -> None:
-    run = publish(place, "optimal", "finishing", str(int(signal.SIGKILL)))
+@pytest.mark.parametrize("moment", ["finishing", pytest.param("writing", marks=pytest.mark.slow)])
+def test_what_a_killed_run_leaves_goes_with_the_next(place: Path, moment: str) -> None:
+    run = publish(place, "optimal", moment, str(int(signal.SIGKILL)))
     assert run.returncode == -signal.SIGKILL
     assert left(place), "a killed run cannot tidy up"
+    assert not (place / "work" / "release").exists()
     again = publish(place, "optimal")
     assert again.returncode == 0, again.stderr
     assert "A run that was killed had left" in again.stderr
