@@ -20,6 +20,7 @@ from sfumato.mechanisms.heterogeneous.packing import even_groups
 
 FROM = 512  # places of a bucket: below, noise would set too many aside
 MOST = 20  # at most one in so many people may be set aside, by the noisy counts
+KICKS = 100
 RATIO = Fraction(61, 100)  # of the chances of neighbouring noise: 2·ln(100/61) < 1
 LONGEST = 64  # a longer noise has a chance below 10⁻¹³
 
@@ -51,7 +52,7 @@ def balanced(codes: IntArray, right: IntArray, number: int, draws: Draws) -> Bal
     second = np.bincount(codes[right > 0], minlength=values) + noise(values, draws)
     second = np.clip(second, 0, counts)
     seen = np.stack([counts - second, second, counts], axis=1)
-    groups = even_groups(seen, number)
+    groups = even_groups(seen, number, draws, KICKS)
     layer = packed(counts, groups)
     sums = np.array([seen[group, :2].sum(axis=0) for group in groups])
     if layer is None or (len(codes) - number * int(sums.min(axis=0).sum())) * MOST > len(codes):

@@ -19,12 +19,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from sfumato.draws import IntArray
+from sfumato.draws import Draws, IntArray
 from sfumato.mechanisms.heterogeneous.buckets import Buckets, Layers, leveled, packed
 from sfumato.mechanisms.heterogeneous.packing import even_groups, stretches
 
 Ceilings = Sequence[Fraction]
 LEAST = Fraction(1, 8)  # of the places that are left: a smaller layer is not worth packing
+FIXED = Draws.from_seed(0)  # for a search on counts: nothing secret, nobody's draws
 
 
 def diversity_layers(counts: IntArray, number: int) -> Layers:
@@ -42,7 +43,7 @@ def diversity_layers(counts: IntArray, number: int) -> Layers:
     layers: list[Buckets] = []
     while left.any():
         places = int(left.sum()) // number
-        layer = packed(left, even_groups(stretches(left, number), number))
+        layer = packed(left, even_groups(stretches(left, number), number, FIXED))
         if layer is None or layer.size < LEAST * places:
             return (*layers, *straight_layers(left, number))
         layers.append(layer)

@@ -1,69 +1,34 @@
 """Values into ℓ groups of nearly equal size, in every column of counts at once.
 
 Counts are exact integers; the imbalance of a grouping is Σ |ℓ·(count of a group) − (count of all)|
-over groups and columns. Largest values first, each into the emptiest group, then down by the best
-exchange of two values or the best move of one: a search, not an optimum.
+over groups and columns. Going down from a first grouping by the best exchange of two values or the
+best move of one, then again from grounds near the best one found: a search, not an optimum.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from sfumato.draws import IntArray
+from sfumato.draws import Draws, IntArray, Positions
 
-AT_ONCE = 96  # values whose exchanges are looked at: of more, as many of all sizes
+EXCHANGED = 3  # pairs of values that a new ground exchanges
+AT_ONCE = 96  # values whose exchanges are looked at together
 
 
-def even_groups(counts: IntArray, number: int) -> list[list[int]]:
+def even_groups(counts: IntArray, number: int, draws: Draws, kicks: int = 4) -> list[list[int]]:
     """Codes of the values that occur, grouped: `counts[x]`, or `counts[x, c]` for several columns.
 
-    O(m²) for each step down, m being at most `AT_ONCE`.
+    `kicks` is how often the search goes down again from a ground near the best. O(m²) for each of
+    a few steps per kick, m being at most `AT_ONCE` at a time.
 
-    >>> groups = even_groups(np.array([5, 4, 3, 3, 3]), 2)
+    >>> groups = even_groups(np.array([5, 4, 3, 3, 3]), 2, Draws.from_seed(1))
     >>> sorted(sorted(group) for group in groups)
     [[0, 1], [2, 3, 4]]
     """
     table = counts[:, None] if counts.ndim == 1 else counts
     present = np.flatnonzero(table.any(axis=1))
-    weights = number * table[present]
-    by_size = np.argsort(-weights.sum(axis=1), kind="stable")
-    group = np.empty(len(present), np.int64)
-    filled = np.zeros(number, np.int64)
-    for value in by_size.tolist():
-        group[value] = np.argmin(filled)
-        filled[group[value]] += weights[value].sum()
-    over = np.full((number, weights.shape[1]), -(weights.sum(axis=0) // number))
-    np.add.at(over, group, weights)
-    places = np.linspace(0, len(present) - 1, min(AT_ONCE, len(present))).astype(np.int64)
-    some = np.sort(by_size[places])
-    while (better := _best_step(weights[some], group[some], over)) is not None:
-        for place, to in better:
-            value = some[place]
-            over[group[value]] -= weights[value]
-            over[to] += weights[value]
-            group[value] = to
-    return [present[group == number_].tolist() for number_ in range(number)]
-
-
-def _best_step(weights: IntArray, group: IntArray, over: IntArray) -> list[tuple[int, int]] | None:
-    """The best exchange or move: places of values and the groups that they go to; None where no
-    step makes the groups more even."""
-    mine, now = over[group], np.abs(over).sum(axis=1)
-    shift = weights[None, :, :] - weights[:, None, :]  # x becomes y
-    exchange = np.abs(mine[:, None, :] + shift).sum(axis=2)
-    exchange += exchange.T - (now[group][:, None] + now[group][None, :])
-    exchange[group[:, None] == group[None, :]] = 0
-    leave = np.abs(mine - weights).sum(axis=1) - now[group]
-    enter = np.abs(over[None, :, :] + weights[:, None, :]).sum(axis=2) - now[None, :]
-    move = leave[:, None] + enter
-    move[np.arange(len(weights)), group] = 0
-    x, y = divmod(int(np.argmin(exchange)), len(weights))
-    value, to = divmod(int(np.argmin(move)), len(over))
-    if min(exchange[x, y], move[value, to]) >= 0:
-        return None
-    if exchange[x, y] <= move[value, to]:
-        return [(x, int(group[y])), (y, int(group[x]))]
-    return [(value, to)]
+    search = _PackingSearch(number * table[present], number, draws, kicks)
+    return [present[search.best == group].tolist() for group in range(number)]
 
 
 def stretches(counts: IntArray, number: int) -> IntArray:
@@ -81,3 +46,88 @@ def stretches(counts: IntArray, number: int) -> IntArray:
     stretch = np.minimum((middle * columns / counts.sum()).astype(np.int64), columns - 1)
     parts = counts[:, None] * (stretch[:, None] == np.arange(columns))
     return np.concatenate([counts[:, None] * columns, parts], axis=1)
+
+
+class _PackingSearch:
+    """Groupings of values with weights `weights[x, c]`, a multiple of `number` each."""
+
+    def __init__(self, weights: IntArray, number: int, draws: Draws, kicks: int) -> None:
+        self.weights, self.number, self.draws = weights, number, draws
+        self.values, self.drawn = len(weights), 0
+        self.group = self._first()
+        self.over = self._imbalance()
+        self._descend()
+        self.best, least = self.group.copy(), self._total()
+        for _ in range(kicks if self.values > number and least else 0):
+            self._kick()
+            self._descend()
+            if self._total() <= least:
+                self.best, least = self.group.copy(), self._total()
+            else:
+                self.group = self.best.copy()
+                self.over = self._imbalance()
+            if least == 0:
+                break
+
+    def _first(self) -> IntArray:
+        """Largest values first, each into the emptiest group."""
+        group = np.empty(self.values, np.int64)
+        filled = [0] * self.number
+        total = self.weights.sum(axis=1)
+        for value in np.argsort(-total, kind="stable").tolist():
+            group[value] = int(np.argmin(filled))
+            filled[group[value]] += int(total[value])
+        return group
+
+    def _imbalance(self) -> IntArray:
+        over = np.zeros((self.number, self.weights.shape[1]), np.int64)
+        np.add.at(over, self.group, self.weights)
+        return np.asarray(over - self.weights.sum(axis=0) // self.number, np.int64)
+
+    def _total(self) -> int:
+        return int(np.abs(self.over).sum())
+
+    def _descend(self) -> None:
+        while self._step():
+            pass
+
+    def _step(self) -> bool:
+        """The best exchange or move among some values; whether there was a better grouping."""
+        some = np.arange(self.values)
+        if self.values > AT_ONCE:
+            some = np.sort(self._below(self.values, AT_ONCE))
+        weights, group = self.weights[some], self.group[some]
+        over, now = self.over[group], np.abs(self.over).sum(axis=1)
+        shift = weights[None, :, :] - weights[:, None, :]  # x becomes y
+        exchange = np.abs(over[:, None, :] + shift).sum(axis=2)
+        exchange += exchange.T - (now[group][:, None] + now[group][None, :])
+        exchange[group[:, None] == group[None, :]] = 0
+        leave = np.abs(over - weights).sum(axis=1) - now[group]
+        enter = np.abs(self.over[None, :, :] + weights[:, None, :]).sum(axis=2) - now[None, :]
+        move = leave[:, None] + enter
+        move[np.arange(len(some)), group] = 0
+        x, y = divmod(int(np.argmin(exchange)), len(some))
+        v, to = divmod(int(np.argmin(move)), self.number)
+        if min(exchange[x, y], move[v, to]) >= 0:
+            return False
+        if exchange[x, y] <= move[v, to]:
+            self._exchange(int(some[x]), int(some[y]))
+        else:
+            self.over[group[v]] -= weights[v]
+            self.over[to] += weights[v]
+            self.group[some[v]] = to
+        return True
+
+    def _exchange(self, x: int, y: int) -> None:
+        shift = self.weights[y] - self.weights[x]
+        self.over[self.group[x]] += shift
+        self.over[self.group[y]] -= shift
+        self.group[x], self.group[y] = self.group[y], self.group[x]
+
+    def _kick(self) -> None:
+        for x, y in self._below(self.values, 2 * EXCHANGED).reshape(-1, 2).tolist():
+            self._exchange(x, y)
+
+    def _below(self, bound: int, number: int) -> IntArray:
+        self.drawn += number
+        return self.draws.below("packing", Positions(self.drawn - number, number), bound)
