@@ -94,9 +94,7 @@ def test_what_is_foretold_is_what_the_mixed_buckets_tell(
 ) -> None:
     """One law: by sizes alone it says what it says of the buckets as they are."""
     plan = planned(OptimalBuckets(), counts, promise)
-    table = plan.block_table()
-    met = table.together.toarray().reshape(len(counts), len(counts))
-    identified = np.diag(met) - counts**2 / counts.sum()
+    identified = np.diag(plan.operator().together) - counts**2 / counts.sum()
     law = SizedLaw(counts.astype(float)[None], identified[None], np.ones(1))
     assert plan.predicted_error() == pytest.approx(law.error(), rel=near)
 

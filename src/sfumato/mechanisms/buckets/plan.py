@@ -29,8 +29,7 @@ from sfumato.mechanisms.buckets.settings import (
 from sfumato.mechanisms.mixed import SmallArray
 from sfumato.mechanisms.protocol import Batch, Published, RecordPlan
 from sfumato.operators.block_law import SizedLaw, identified_by_parts
-from sfumato.operators.buckets import BucketKinds, BucketOperator
-from sfumato.operators.deviations import BlockTable
+from sfumato.operators.buckets import BucketOperator
 from sfumato.profile import Holdings, Profile
 
 if TYPE_CHECKING:
@@ -216,48 +215,17 @@ class BucketPlan(RecordPlan):
 
     # -- what it is worth ----------------------------------------------------------------------
 
-    def _runs(self, view: int, blocks: bool = False) -> Iterator[tuple[int, BucketKinds]]:
-        """Runs of buckets with equal contents, by the values of a view."""
-        of = self.holdings.of[:, view]
-        for first, kinds in self.filling.runs():
-            if len(self.holdings.views) > 1:  # combinations may share a value
-                width = len(self.holdings.views[view].values)
-                keys, inverse = np.unique(
-                    kinds.kinds * width + of[kinds.values], return_inverse=True
-                )
-                counts = np.bincount(inverse.reshape(-1), kinds.counts).astype(np.int64)
-                kinds = BucketKinds(kinds.times, keys // width, keys % width, counts)
-            yield first, kinds
-
-    def operator(self, view: int = 0) -> BucketOperator:
-        """How the values of a view meet in the buckets, fakes left out."""
-        runs = (kinds for _, kinds in self._runs(view))
-        return BucketOperator.of(in_pieces(runs), len(self.holdings.views[view].values))
-
-    def block_table(self, view: int = 0) -> BlockTable:
-        """What an estimator knows of the values of a view in the blocks."""
-        from scipy.sparse import csr_array
-
-        parts, values = self.filling.parts, len(self.holdings.views[view].values)
-        first = np.array(self.first_buckets)
-        together = [np.zeros((values, values)) for _ in range(self.cuts.blocks)]
-        for begin, kinds in self._runs(view):
-            block = int(np.searchsorted(first, begin, side="right")) - 1
-            together[block] += kinds.together(values)
-        counts = parts.by_block @ np.eye(values, dtype=np.int64)[self.holdings.of[:, view]]
-        return BlockTable.met(first, counts, [csr_array(column) for column in together])
-
-    def by_part(self, view: int) -> IntArray:
-        """People in the buckets of every part, by the value that they have in a view."""
-        parts = self.filling.parts
-        counts = np.zeros((len(parts.sizes), len(self.holdings.views[view].values)), np.int64)
-        np.add.at(counts.T, self.holdings.of[:, view], parts.counts.T)
-        return counts
+    def operator(self) -> BucketOperator:
+        """How the values of one column meet in the buckets, fakes left out."""
+        runs = (kinds for _, kinds in self.filling.runs())
+        return BucketOperator.of(in_pieces(runs), len(self.holdings.counts))
 
     def foretold(self, view: int = 0) -> SizedLaw:
         """What answers will be off by for the values of a view, told from sizes."""
         parts, holdings = self.filling.parts, self.holdings
-        shares, limits = self.by_part(view), self.limits.of(np.arange(*holdings.starts[view:][:2]))
+        limits = self.limits.of(np.arange(*holdings.starts[view:][:2]))
+        shares = np.zeros((len(parts.sizes), len(limits.ceilings)), np.int64)
+        np.add.at(shares.T, holdings.of[:, view], parts.counts.T)
         people = np.zeros((self.cuts.blocks, shares.shape[1]), np.int64)
         np.add.at(people, parts.blocks, shares)
         # parts one by one, each beside the people of its block
