@@ -34,18 +34,15 @@ def read_private(path: str | Path, what: str) -> str:
         return ""
 
 
-def require_private(path: Path, what: str, harm: str = "undo the draws") -> None:
-    """Refuse a file that others may read: no mode, of it or a folder above, keeps them out.
-
-    `harm` is what they could do with it.
-    """
+def require_private(path: Path, what: str) -> None:
+    """Refuse a file that others may read: no mode, of it or a folder above, keeps them out."""
     status = path.stat()
     above = path.resolve().parents
     if not status.st_mode & _OTHERS or any(not folder.stat().st_mode & _ENTER for folder in above):
         return
     raise DataError(
         f"Others can read {what} {str(path)!r} (mode {status.st_mode & 0o777:03o}). Whoever has it "
-        f"can {harm}. If nobody else has had access to this machine, run 'chmod 600' on "
+        f"can undo the draws. If nobody else has had access to this machine, run 'chmod 600' on "
         "it; otherwise make a new one."
     )
 

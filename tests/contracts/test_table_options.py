@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 import sfumato as sf
 from sfumato.cli import options as cli_options
 from sfumato.cli.app import _whole_program, read_job
-from sfumato.table import Table
 from sfumato.table_options import ROLES, TABLE_OPTIONS, TableOption
 from sfumato.web.answers import Refusal
 from sfumato.web.asked import options_of
@@ -112,18 +111,3 @@ def test_a_new_option_is_one_entry(toy: TableOption, monkeypatch: pytest.MonkeyP
     seen.clear()
     CliRunner().invoke(app, ["people.csv"])
     assert seen == {"table": "people.csv", "more": 0}  # nothing was said of the table
-
-
-def test_a_table_tells_all_that_was_said_of_it() -> None:
-    """What a comparison keeps for later depends on every option, also on those to come."""
-    import dataclasses
-
-    import pyarrow as pa
-
-    people = pa.table({"age": [30, 41, 52], "ill": ["no", "yes", "no"]})
-    table = sf.read(people, quasi="age", sensitive="ill")
-    told = [name for name, _ in table.declaration]
-    assert told == [field.name for field in dataclasses.fields(Table) if field.name != "source"]
-    for said in ({"missing": "drop"}, {"domain": {"age": "0..99"}}, {"categorical": "age"}):
-        other = sf.read(people, quasi="age", sensitive="ill", **said)
-        assert repr(other.declaration) != repr(table.declaration), said

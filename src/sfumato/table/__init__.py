@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -59,17 +59,6 @@ class Table:
     @property
     def label(self) -> str:
         return self.source.label
-
-    @property
-    def declaration(self) -> tuple[tuple[str, object], ...]:
-        """All that was said of the table, to tell it from another: everything but its records."""
-        entries = []
-        for part in fields(self):
-            said = getattr(self, part.name)
-            if part.name != "source":
-                ordered = sorted(said.items()) if isinstance(said, Mapping) else said
-                entries.append((part.name, ordered))
-        return tuple(entries)
 
     def type_of(self, column: str) -> pa.DataType:
         return self.source.schema.field(column).type

@@ -335,34 +335,29 @@ def _held_source(paths: Sequence[Path], tables: Sequence[pa.Table]) -> Source:
 
 def _ipc_source(paths: list[Path]) -> Source:
     def opened() -> pa.RecordBatchReader:
-        def every() -> Iterator[pa.RecordBatch]:
-            for path in paths:
-                yield from _ipc_batches(path)
+        with pa.memory_map(str(paths[0])) as mapped:
+            schema = _ipc_reader(mapped).schema
+        return pa.RecordBatchReader.from_batches(schema, every())
 
-        return pa.RecordBatchReader.from_batches(_ipc_schema(paths[0]), every())
+    def every() -> Iterator[pa.RecordBatch]:
+        for path in paths:
+            with pa.memory_map(str(path)) as mapped:
+                reader = _ipc_reader(mapped)
+                if isinstance(reader, pa.RecordBatchReader):
+                    yield from reader
+                else:
+                    yield from map(reader.get_batch, range(reader.num_record_batches))
 
     return StreamSource(str(paths[0]), opened)
 
 
-def _ipc_schema(path: Path) -> pa.Schema:
-    with pa.memory_map(str(path)) as mapped:
-        try:
-            return pa.ipc.open_file(mapped).schema
-        except pa.ArrowInvalid:
-            mapped.seek(0)
-            return pa.ipc.open_stream(mapped).schema
-
-
-def _ipc_batches(path: Path) -> Iterator[pa.RecordBatch]:
-    with pa.memory_map(str(path)) as mapped:
-        try:
-            file = pa.ipc.open_file(mapped)
-        except pa.ArrowInvalid:
-            mapped.seek(0)
-            yield from pa.ipc.open_stream(mapped)
-            return
-        for index in range(file.num_record_batches):
-            yield file.get_batch(index)
+def _ipc_reader(mapped: pa.MemoryMappedFile) -> Any:
+    """Files come with an index at their end, or as a stream."""
+    try:
+        return pa.ipc.open_file(mapped)
+    except pa.ArrowInvalid:
+        mapped.seek(0)
+        return pa.ipc.open_stream(mapped)
 
 
 def _dictionary_columns(file: Any, columns: Sequence[str]) -> list[str]:
