@@ -35,7 +35,7 @@ from sfumato.queries.quasi_codes import QuasiCode, codes_of_columns
 from sfumato.queries.rules import Normal, RuleShape, Sample, with_pairs
 from sfumato.queries.session import Session, session_of
 from sfumato.queries.sources import QuestionSource
-from sfumato.queries.statements import quoted
+from sfumato.queries.statements import sorted_records
 from sfumato.release import BucketedRelease, PerturbedRelease, Release
 
 MOST_COPIES = 100
@@ -214,9 +214,7 @@ _KINDS: dict[str, type[Any]] = {
 
 def _whole_buckets(session: Session, quasi: Sequence[str]) -> Iterator[pa.Table]:
     """Records sorted by bucket, never a part of one; sorting spills, memory does not grow."""
-    names = ["bucket", *quasi]
-    columns = [f"{quoted(session.names[name])} AS {quoted(name)}" for name in names]
-    statement = f"SELECT {', '.join(columns)} FROM records ORDER BY ALL NULLS LAST"
+    statement = sorted_records({name: session.names[name] for name in ["bucket", *quasi]})
     left: pa.Table | None = None
     for batch in session.batches(statement, _ROWS):
         records = pa.Table.from_batches([batch])

@@ -351,3 +351,9 @@ def view_of_records(paths: Sequence[Path], names: Sequence[str]) -> str:
 
 def _text(text: str) -> str:
     return sql_text(exp.Literal.string(text))
+
+
+def sorted_records(names: Mapping[str, str]) -> str:
+    """Columns of the records, by the names that they have there, in the order of all of them."""
+    columns = ", ".join(f"{quoted(there)} AS {quoted(name)}" for name, there in names.items())
+    return f"SELECT {columns} FROM records ORDER BY ALL NULLS LAST"
