@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import duckdb
 
 MAX_ROWS = 1_000_000  # of an answer
-_BASE = 512 * 10**6  # bytes that a database may use for a narrow table: beyond it spills
+_BASE = 192 * 10**6  # bytes that a database may use for a narrow table: beyond it spills
 _PER_COLUMN = 32 * 10**6  # and for every column that it holds, sorts or counts besides
 _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _GROUPS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))

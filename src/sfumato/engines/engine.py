@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from copy import copy
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self
@@ -88,7 +89,7 @@ class LocalEngine:
             assert isinstance(plan, RecordPlan), type(plan)
             domains = staged(self.table).domains
             quasi = [QuasiColumn(self.table, n, domains.get(n)) for n in self.table.quasi]
-            published = self.rows(plan, profile, draws)
+            published = self.rows(copy(plan), profile, draws)  # whose tables go with the rows
         rows, records, number = CompactRows(self.table, profile, quasi), Spool(), 0
         for batch in published:
             number += batch.num_rows

@@ -42,7 +42,7 @@ from sfumato.operators.buckets import BucketKinds
 SmallArray = npt.NDArray[np.int32]
 
 MOST_CELLS = 1 << 22  # pieces times values: many values in fewer pieces, to fit into memory
-_AT_ONCE = 1 << 20  # places that are written out together
+_AT_ONCE = 1 << 18  # places that are written out together
 _PRODUCTS = 1 << 22  # pairs of entries in the buckets that are listed at once
 _ROUNDS = 8  # of gathering: what is neither absent nor at its limit is halved in each
 
@@ -295,8 +295,9 @@ class Mixed:
     @cached_property
     def _members(self) -> SmallArray:
         """The values of all buckets, one after the other."""
-        runs = [np.repeat(value, count) for _, value, count in self.listed()]
-        return np.concatenate(runs).astype(np.int32)
+        kind = np.min_scalar_type(self.parts.values)
+        runs = [np.repeat(value.astype(kind), count) for _, value, count in self.listed()]
+        return np.concatenate(runs)
 
     # -- contents ------------------------------------------------------------------------------
 
