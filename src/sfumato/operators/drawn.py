@@ -298,12 +298,8 @@ class _DrawnSums:
         q1 = np.maximum(q1, q0 + 1e-9)
         step = q1 - q0
         law = TwoRates(people, unbiased * step + people * q0, q1, q0)
-        noise, variance = law.variance(np.clip(independent, 0.0, people)) / step**2, cells.variance
-        if self._moments.copies is not None:
-            # copies of draws are not spread evenly: what is seen tells of those that matter
-            seen = estimated.covariance(forms, count, count, independent=False)
-            variance = (people * np.maximum(seen, 0.0) + _USUAL * variance) / (people + _USUAL)
-        stretch = np.sqrt(np.maximum(variance, 1e-12) / np.maximum(noise, 1e-300))
+        noise = law.variance(np.clip(independent, 0.0, people)) / step**2
+        stretch = np.sqrt(np.maximum(cells.variance, 1e-12) / np.maximum(noise, 1e-300))
         near = np.abs(stretch - 1) < 1e-3
         law = TwoRates(people, law.shown, q1, q0, np.where(near, 1.0, stretch))
         shrunk = self._either_side(belief, cells, people, pool)
