@@ -21,9 +21,9 @@ pytestmark = pytest.mark.slow
 EVIL = "</script><script>alert(1)</script>"
 DISEASES = ("angina", "asthma", "flu", "gastritis", "ulcer", EVIL, "<img src=x onerror=alert(1)>")
 CHARTS = {  # what the charts of a comparison and of reports are called
-    "compare": {"risk", "count", "truth", "value", "attacks", "buckets", "penalty"},
-    "partitioned": {"parts", "attacks", "count", "value"},
-    "uniform": {"operator", "attacks", "count", "value"},
+    "compare": {"risk", "count", "value", "attacks"},
+    "partitioned": {"attacks", "count", "value"},
+    "uniform": {"attacks", "count", "value"},
 }
 
 

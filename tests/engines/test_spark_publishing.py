@@ -328,7 +328,6 @@ def test_no_file_of_spark_holds_the_key(
         def __init__(self, value: Any, session: Any = None) -> None:
             super().__init__(value, session)
             kept.extend([self._key, self._key.hex().encode()])
-            kept.extend(subkeys(value))
 
         def close(self) -> None:
             """Leave what it wrote where it is, to be looked at."""
@@ -346,11 +345,6 @@ def test_no_file_of_spark_holds_the_key(
         except FileNotFoundError:  # Spark tidies up at times of its own
             continue
         assert not any(hidden in content for hidden in (secret, secret.hex().encode(), *kept))
-
-
-def subkeys(work: worker.Work) -> list[bytes]:
-    columns = getattr(work.plan, "columns", ())
-    return [column.slots._key for column in columns if hasattr(column, "slots")]
 
 
 def test_a_large_plan_leaves_the_function_small(spark: Any) -> None:

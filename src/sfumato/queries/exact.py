@@ -278,7 +278,7 @@ def _put_in_order(outer: exp.Select, lumps: Mapping[str, Lumps], estimated: Sequ
     for row in rows:
         row.set("this", ranked(row.this))
     for item, figure in zip(outer.expressions, estimated, strict=True):
-        if not figure:
+        if not figure and item.find(exp.Column):  # a constant puts nothing in order
             key = ranked(item.unalias().copy())
             rows.append(exp.Ordered(this=key, desc=False, nulls_first=False))
     if rows:
