@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -105,6 +106,7 @@ def _interpolated(law: TwoRates, truth: FloatArray) -> FloatArray:
     return chances
 
 
+@lru_cache(256)  # a search for ends asks for the same ones again and again
 def _mid_tails(people: int, own: float, other: float) -> FloatArray:
     """Pr(O < o) + ½Pr(O = o) by (truth, o)."""
     table = np.zeros((people + 1, people + 1))
