@@ -173,18 +173,23 @@ class Dealt(RecordLikelihoods):
             likelihood = float(np.log(ways).sum() + top.sum())
             yield likelihood, PairChances(person[real], value[real], shares[real])
         for rows, cells in self._large:
-            values = self.cell_value[cells]
-            person, value = np.broadcast_arrays(rows[:, :, None], values[:, None, :])
-            real = (rows >= 0)[:, :, None] & (cells >= 0)[:, None, :]
-            logs = np.where(real, score(rows[:, :, None], values[:, None, :]), -np.inf)
             # with fakes a bucket lists more values than it has people: the counts are scaled
             share = (self.held / self.listed)[self.cell_bucket[cells]]
-            chance = balanced(
-                logs, np.where(cells < 0, 0.0, self.cell_count[cells] * share), scalings
-            )
-            sure, seen = chance[real], logs[real]
-            likelihood = float((sure * (seen - np.log(sure + 1e-30))).sum())
-            yield likelihood, PairChances(person[real], value[real], sure)
+            wanted = np.where(cells < 0, 0.0, self.cell_count[cells] * share)
+            values = self.cell_value[cells][:, None, :]
+            chances = np.empty((*rows.shape, cells.shape[1]))
+            step = max(1, _PAIRS // cells.size)  # people of a bucket that is large by itself
+            parts = [slice(start, start + step) for start in range(0, rows.shape[1], step)]
+            pairs_of = [(rows[:, part, None] >= 0) & (cells >= 0)[:, None, :] for part in parts]
+            for part, inside in zip(parts, pairs_of, strict=True):
+                logs = score(rows[:, part, None], values)
+                chances[:, part] = np.where(inside, logs, -np.inf)
+            likelihood = balance(chances, wanted, scalings)
+            for part, inside in zip(parts, pairs_of, strict=True):
+                person, value = np.broadcast_arrays(rows[:, part, None], values)
+                pairs = PairChances(person[inside], value[inside], chances[:, part][inside])
+                yield likelihood, pairs
+                likelihood = 0.0
 
 
 def _spread(starts: IntArray, counts: IntArray, chosen: IntArray, width: int) -> IntArray:
@@ -194,25 +199,30 @@ def _spread(starts: IntArray, counts: IntArray, chosen: IntArray, width: int) ->
     return np.where(within < counts[chosen, None], places, -1)
 
 
-def balanced(logs: FloatArray, wanted: FloatArray, scalings: int) -> FloatArray:
-    """Chances in proportion to exp(logs), whose rows sum to 1 and whose columns to `wanted`.
+def balance(chances: FloatArray, wanted: FloatArray, scalings: int) -> float:
+    """Log chances become, in place, chances in proportion whose rows sum to 1 and whose columns to
+    `wanted`; returns their log likelihood, Σ chance · (log chance by the rule − log chance).
 
-    `logs` has shape (buckets, people, cells). The scaling factors are found alone (Sinkhorn), so a
-    round costs two products of a matrix and a vector.
+    `chances` has shape (buckets, people, cells). The scaling factors are found alone (Sinkhorn), so
+    a round costs two products of a matrix and a vector.
     """
-    top = np.maximum(logs.max(axis=2, keepdims=True), -1e30)  # who is nobody has no chance at all
-    kernel = np.exp(logs - top) * wanted[:, None, :]
-    people, cells = np.ones(logs.shape[:2]), np.ones(wanted.shape)
+    top = np.maximum(chances.max(axis=2, keepdims=True), -1e30)  # who is nobody has no chance
+    chances -= top
+    np.exp(chances, out=chances)
+    chances *= wanted[:, None, :]
+    people, cells = np.ones(chances.shape[:2]), np.ones(wanted.shape)
     for _ in range(scalings):
-        chances = cells * np.matmul(people[:, None, :], kernel)[:, 0]
-        factor = wanted / np.maximum(chances, 1e-300)
+        sums = cells * np.matmul(people[:, None, :], chances)[:, 0]
+        factor = wanted / np.maximum(sums, 1e-300)
         cells *= factor
-        people = 1 / np.maximum(np.matmul(kernel, cells[:, :, None])[:, :, 0], 1e-300)
+        people = 1 / np.maximum(np.matmul(chances, cells[:, :, None])[:, :, 0], 1e-300)
         if np.abs(factor - 1)[wanted > 0].max(initial=0.0) < _STILL:
             break
-    kernel *= people[:, :, None]
-    kernel *= cells[:, None, :]
-    return np.asarray(kernel)
+    chances *= people[:, :, None]
+    chances *= cells[:, None, :]
+    scaled = np.log(np.maximum(wanted * cells, 1e-300))
+    by_person = chances.sum(axis=2) * (top[:, :, 0] - np.log(people))
+    return float(by_person.sum() - (chances.sum(axis=1) * scaled).sum())
 
 
 def permanent_shares(weights: FloatArray) -> tuple[FloatArray, FloatArray]:
