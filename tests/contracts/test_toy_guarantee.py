@@ -79,7 +79,7 @@ def test_an_audit_judges_by_the_toys_own_check(
 
 
 def test_describe(cli: Any, table: Path, release: Path) -> None:
-    assert "Any chance between 0 and 1." in cli("describe", table, *ROLES).out
+    assert "to 'coin-toss(0.95)'" in cli("describe", table, *ROLES).out
     told = cli("describe", table, *ROLES, "--guarantee", PROMISE)
     assert told.code == 0, told.err
     assert "a value is kept with a chance of at most 0.5" in told.out

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
@@ -13,7 +13,7 @@ from typing import ClassVar, Self
 from sfumato.audits import CHECKS, AuditCase, AuditCheck, Disclosure, Finding
 from sfumato.audits.findings import Direction
 from sfumato.draws import Draws
-from sfumato.guarantees import GUARANTEES, Ceilings, Guarantee, Parameter, Reach, Reader
+from sfumato.guarantees import GUARANTEES, Ceilings, Guarantee, Parameter, Reader
 from sfumato.guarantees.base import require_two_values
 from sfumato.mechanisms import MECHANISMS, Mechanism
 from sfumato.mechanisms.perturbed import PerturbedPlan
@@ -62,10 +62,6 @@ class CoinToss(Guarantee):
 
     def formula(self) -> str:
         return f"Pr(kept) ≤ {float(self.kept):g}"
-
-    @classmethod
-    def reach(cls, histograms: Sequence[Histogram]) -> Reach:
-        return Reach(True, "Any chance between 0 and 1.", str(cls.usual()))
 
     @classmethod
     def ladder(cls, histogram: Histogram, ceilings: Ceilings) -> list[Self]:

@@ -54,7 +54,7 @@ def test_limits_come_from_a_file_and_the_path_stays_out(tmp_path):
         ("value,limit\nHIV,0.3\nape,1\n*,1\n", "name 'ape'"),
         ("value,limit\nHIV,0.3\nHIV,1\n*,1\n", "stands twice"),
         ("value\nHIV\n", "needs the columns value, limit"),
-        ("value,limit\n", "no rows"),
+        ("value,limit\n", "and rows"),
     ],
 )
 def test_wrong_limit_files_are_refused(tmp_path, text, message):

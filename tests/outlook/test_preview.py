@@ -63,7 +63,7 @@ def test_the_limits_are_where_they_are_said_to_be() -> None:
     profile = people(20, 0.5, rows=5000)
     (histogram,) = profile.histograms.values()
     found = allowed_guarantees(profile)
-    most = int(found["l-diversity"].limit.split("up to ")[1].split(":")[0])
+    most = int(found["l-diversity"].limit.split("(")[1].split(")")[0])
     parse_guarantee(f"l-diversity({most})").require_feasible(histogram)
     with pytest.raises(InfeasibleGuarantee):
         parse_guarantee(f"l-diversity({most + 1})").require_feasible(histogram)

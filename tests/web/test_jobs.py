@@ -57,7 +57,7 @@ def test_from_table_to_download(site: Any, tmp_path: Path) -> None:
     roles = {"age": "quasi", "sex": "quasi", "region": "drop", "disease": "sensitive"}
     profile = site.counted(table["table"], roles)
     allowed = {each["promise"]: each for each in profile["allowed"]}
-    assert allowed["l-diversity"]["limit"].startswith("l up to 3")
+    assert allowed["l-diversity"]["limit"].startswith("From 'l-diversity(3)'")
     for each in allowed.values():
         assert each["allowed"], each
         answer = site.post("/api/predict", profile=profile["profile"], guarantee=each["example"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sfumato.errors import UsageError
-from sfumato.guarantees.base import Ceilings, Guarantee
+from sfumato.guarantees.base import DEFAULT_PROMISE, Ceilings, Guarantee
 from sfumato.guarantees.beta_likeness import BetaLikeness, EnhancedBetaLikeness
 from sfumato.guarantees.ceilings import CeilingGuarantee, JointCeilings
 from sfumato.guarantees.conjunction import conjunction
@@ -17,11 +17,10 @@ from sfumato.guarantees.reconstruction import ReconstructionPrivacy
 from sfumato.guarantees.rho import RhoPrivacy
 from sfumato.guarantees.signposts import signpost
 from sfumato.guarantees.small_sum import SmallSum
-from sfumato.guarantees.words import Reach, Reader
-from sfumato.textform import Parameter, members, split_call
+from sfumato.guarantees.words import Reader
+from sfumato.textform import Parameter, members, split_call, unquoted
 
 # in the order in which they are shown
-DEFAULT_PROMISE = "enhanced-beta-likeness(2)"  # keeps any shares, and leaves no value open
 GUARANTEES: dict[str, type[Guarantee]] = {
     cls.name: cls
     for cls in (
@@ -63,6 +62,8 @@ def parse_guarantee(text: str | Mapping[str, str | Guarantee] | Guarantee) -> Gu
 def _read(text: str) -> Guarantee:
     name, positional, keywords = split_call(text, "guarantee")
     require_known(name)
+    if positional and unquoted(positional[0]).startswith("@") and "limits" not in keywords:
+        keywords["limits"] = positional.pop(0)  # name(@limits.csv)
     return GUARANTEES[name].from_arguments(positional, keywords)
 
 
@@ -90,7 +91,6 @@ __all__ = [
     "OddsGuarantee",
     "OddsOfPeople",
     "Parameter",
-    "Reach",
     "Reader",
     "ReconstructionPrivacy",
     "RhoPrivacy",

@@ -6,7 +6,6 @@ of them by name: a new guarantee is a module with such a class, a line there, an
 
 from __future__ import annotations
 
-import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -14,10 +13,11 @@ from typing import ClassVar, Self
 
 from sfumato.columns import Value, value_text
 from sfumato.errors import InfeasibleGuarantee, UsageError
-from sfumato.guarantees.words import Reach, Reader
+from sfumato.guarantees.words import Reader
 from sfumato.profile import Histogram, Holders
 from sfumato.textform import Parameter, TextForm
 
+DEFAULT_PROMISE = "enhanced-beta-likeness(2)"  # keeps any shares, and leaves no value open
 Ceilings = Mapping[Value, Fraction]  # the largest chance that a steward allows, by value
 
 
@@ -119,22 +119,12 @@ class Guarantee(TextForm, ABC):
         have promises of their own; `UsageError` where one has none."""
         return self
 
-    def as_ceilings(self) -> str:
-        """The promise about ceilings that comes nearest and that any shares allow."""
-        return "enhanced-beta-likeness(2)"
-
     def together(self, histograms: Mapping[str, Histogram]) -> Guarantee:
         """The promise for what these sensitive columns tell together."""
         raise UsageError(
             f"'{self}' is kept for each sensitive column by itself. For what they tell "
             "together use a promise about odds or ceilings, such as rho-privacy or l-diversity."
         )
-
-    @property
-    def least_ceiling(self) -> Fraction | None:
-        """A chance that none of its ceilings is below, whatever the counts, for a reader who knows
-        no link; None where there is none."""
-        return None
 
     def kept_against(self, reader: Reader | None) -> Self:
         """The promise that a mechanism makes which holds against that reader, None being anybody
@@ -150,23 +140,6 @@ class Guarantee(TextForm, ABC):
     def usual(cls) -> Self:
         """The promise with its usual numbers."""
         return cls(**{parameter.name: parameter.default for parameter in cls.moved()})
-
-    @classmethod
-    def signature(cls) -> str:
-        """How it is written, with the names of its numbers in their places.
-
-        >>> from sfumato.guarantees import FPrivacy, RhoPrivacy
-        >>> RhoPrivacy.signature(), FPrivacy.signature()
-        ('rho-privacy(rho1, rho2)', 'f-privacy(theta=…, floor=…)')
-        """
-        needed = {f.name for f in dataclasses.fields(cls) if f.default is dataclasses.MISSING}  # type: ignore[arg-type]
-        names = [p.name if p.name in needed else f"{p.name}=…" for p in cls.moved()]
-        return f"{cls.name}({', '.join(names)})"
-
-    @classmethod
-    def reach(cls, histograms: Sequence[Histogram]) -> Reach:
-        """What these histograms allow of it. Each has two values at least, and some records."""
-        return Reach(True, "Its usual numbers can be kept.", str(cls.usual()))
 
     @classmethod
     def ladder(cls, histogram: Histogram, ceilings: Ceilings) -> Sequence[Self]:

@@ -3,7 +3,6 @@ common values too."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -13,7 +12,7 @@ from sfumato.guarantees.base import Ceilings
 from sfumato.guarantees.ceilings import BUCKETS, CeilingGuarantee
 from sfumato.guarantees.ladders import COARSE, factors, unlimited
 from sfumato.guarantees.value_table import OPEN, OpenValues
-from sfumato.guarantees.words import Extremes, Reach, amount, rarest_share
+from sfumato.guarantees.words import amount, rarest_share
 from sfumato.profile import Histogram
 from sfumato.textform import Parameter, decimal_text
 
@@ -77,13 +76,6 @@ class BetaLikeness(LikenessGuarantee):
     def formula(self) -> str:
         return f"{BUCKETS}(1 + {decimal_text(self.beta)})·fₓ"
 
-    @classmethod
-    def reach(cls, histograms: Sequence[Histogram]) -> Reach:
-        extremes = Extremes.of(histograms)
-        limit = f"Any beta above 0. {extremes.left_open('beta', 1 / extremes.largest - 1)}"
-        ends = {"beta": (0.01, float(1 / extremes.rarest - 1))}
-        return Reach(True, limit, str(cls.usual()), ends)
-
 
 @dataclass(frozen=True)
 class EnhancedBetaLikeness(LikenessGuarantee):
@@ -118,10 +110,6 @@ class EnhancedBetaLikeness(LikenessGuarantee):
 
     def formula(self) -> str:
         return f"{BUCKETS}(1 + min({decimal_text(self.beta)}, −ln fₓ))·fₓ"
-
-    @classmethod
-    def reach(cls, histograms: Sequence[Histogram]) -> Reach:
-        return Reach(True, "Any beta above 0; every value is limited.", str(cls.usual()))
 
 
 def _log(share: Fraction) -> Fraction:

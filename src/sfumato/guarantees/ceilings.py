@@ -50,9 +50,6 @@ class CeilingGuarantee(Guarantee):
             by_code[code] = Fraction(1)
         return by_code
 
-    def as_ceilings(self) -> str:
-        return str(self)
-
     def open_codes(self, histogram: Histogram) -> list[int]:
         return [] if self.open is None else self.open.codes(histogram)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
@@ -17,10 +16,9 @@ from sfumato.guarantees.value_table import (
     OPEN,
     OpenValues,
     ValueCeilings,
-    file_as_limits,
     label,
 )
-from sfumato.guarantees.words import Extremes, Reach, amount
+from sfumato.guarantees.words import amount
 from sfumato.profile import Histogram
 from sfumato.textform import Parameter, decimal_text
 
@@ -90,17 +88,9 @@ class FPrivacy(CeilingGuarantee):
                 f"Leave the limit of {EVERY_OTHER!r} out, or theta."
             )
 
-    @classmethod
-    def from_arguments(cls, positional: list[str], keywords: dict[str, str]) -> Self:
-        return super().from_arguments(*file_as_limits(cls.name, positional, keywords))
-
     @property
     def names_values(self) -> bool:
         return self.limits is not None or super().names_values
-
-    @property
-    def least_ceiling(self) -> Fraction | None:
-        return self.floor if self.limits is None and 0 < self.floor <= 1 else None
 
     def own_ceilings(self, histogram: Histogram) -> list[Fraction]:
         if self.limits is None:
@@ -156,12 +146,6 @@ class FPrivacy(CeilingGuarantee):
         floor = f" + {decimal_text(self.floor)}" if self.floor else ""
         named = "" if self.limits is None else ", or as stated for the value"
         return f"{BUCKETS}f'ₓ = min(1, {decimal_text(self.theta)}·fₓ{floor}){named}"
-
-    @classmethod
-    def reach(cls, histograms: Sequence[Histogram]) -> Reach:
-        extremes = Extremes.of(histograms)
-        limit = f"theta from 1 up. {extremes.left_open('theta', 1 / extremes.largest)}"
-        return Reach(True, limit, str(cls.usual()), {"theta": (1.0, float(1 / extremes.rarest))})
 
     @classmethod
     def ladder(cls, histogram: Histogram, ceilings: Ceilings) -> list[Self]:

@@ -12,13 +12,11 @@ from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees.base import Ceilings, require_two_values
 from sfumato.guarantees.ladders import factors, just_above, largest_other, up_to_one
 from sfumato.guarantees.odds import OddsGuarantee
-from sfumato.guarantees.value_table import EVERY_OTHER, ChanceLimits, Limit, file_as_limits, label
+from sfumato.guarantees.value_table import EVERY_OTHER, ChanceLimits, Limit, label
 from sfumato.guarantees.words import (
     CONCLUSIONS,
     FRESH_DRAWS,
     IN_TABLE,
-    Extremes,
-    Reach,
     amount,
     rarest_share,
 )
@@ -83,10 +81,6 @@ class FineRhoPrivacy(OddsGuarantee):
                 f"{self.name} needs either theta or limits. Write {self.name}(theta=20) or "
                 f"{self.name}(@limits.csv), a file with the columns value, rho1, rho2 and weight."
             )
-
-    @classmethod
-    def from_arguments(cls, positional: list[str], keywords: dict[str, str]) -> Self:
-        return super().from_arguments(*file_as_limits(cls.name, positional, keywords))
 
     def odds_limits(self, histogram: Histogram) -> list[Fraction | None]:
         if self.limits is not None:
@@ -196,23 +190,6 @@ class FineRhoPrivacy(OddsGuarantee):
         return (
             f"Pr(X = x) ≤ {before}  implies  Pr(X = x | Y = y) ≤ {after}\n"
             f"kept where  P[x, y] / P[x', y] ≤ γₓ = {gamma}"
-        )
-
-    @classmethod
-    def reach(cls, histograms: Sequence[Histogram]) -> Reach:
-        most = 1 / Extremes.of(histograms).rarest
-        if most <= 2:
-            return Reach(
-                False, "Every value is so common that no multiple of its share is below 1."
-            )
-        half = Fraction(f"{float((1 + most) / 2):.3g}")  # a number that can be read
-        usual = min(Fraction(cls.parameters[0].default), half)
-        return Reach(
-            True,
-            f"theta above 1 and below {amount(most)}: beyond, nobody is protected. Nothing is "
-            "promised about values with a share of 1/theta or more.",
-            str(cls(theta=usual)),
-            {"theta": (1.0, float(most))},
         )
 
     @classmethod

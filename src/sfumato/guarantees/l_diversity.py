@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
 from sfumato.guarantees.base import Ceilings, Guarantee
 from sfumato.guarantees.ceilings import BUCKETS, CeilingGuarantee
-from sfumato.guarantees.ladders import one_in, reach_by_commonest, unlimited
+from sfumato.guarantees.ladders import one_in, unlimited
 from sfumato.guarantees.value_table import OPEN, OpenValues
-from sfumato.guarantees.words import Reach
 from sfumato.profile import Histogram
 from sfumato.textform import Parameter
 
@@ -54,10 +52,6 @@ class LDiversity(CeilingGuarantee):
     def own_ceilings(self, histogram: Histogram) -> list[Fraction]:
         return [Fraction(1, self.l)] * len(histogram.values)
 
-    @property
-    def least_ceiling(self) -> Fraction:
-        return Fraction(1, self.l)
-
     def nearest(self, histogram: Histogram) -> Guarantee | None:
         most = one_in(histogram, self.open_codes(histogram))
         return LDiversity(most, self.open) if most >= 2 else None
@@ -82,14 +76,6 @@ class LDiversity(CeilingGuarantee):
 
     def formula(self) -> str:
         return f"{BUCKETS}1/{self.l}"
-
-    @classmethod
-    def reach(cls, histograms: Sequence[Histogram]) -> Reach:
-        found = reach_by_commonest(cls, histograms)
-        if found.allowed or len(histograms) > 1:
-            return found
-        other = cls.usual().with_commonest_open(histograms[0])
-        return Reach(False, f'{found.limit} If it needs no protection: "{other}".')
 
     @classmethod
     def ladder(cls, histogram: Histogram, ceilings: Ceilings) -> list[Self]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from fractions import Fraction
 
 import numpy as np
 
-from sfumato.guarantees.base import Ceilings, Guarantee
+from sfumato.guarantees.base import Ceilings
 from sfumato.guarantees.value_table import OpenValues
-from sfumato.guarantees.words import Extremes, Reach
 from sfumato.profile import Histogram
 
 _THOUSAND = 1000
@@ -71,16 +70,3 @@ def unlimited(ceilings: Ceilings) -> OpenValues | None:
     """The values that the steward's ceilings leave open, with a limit of 1."""
     values = [value for value, limit in ceilings.items() if limit >= 1]
     return OpenValues.of(values) if values else None
-
-
-def reach_by_commonest(cls: type[Guarantee], histograms: Sequence[Histogram]) -> Reach:
-    """For promises of one number that is at most `one_in`."""
-    extremes, (parameter,) = Extremes.of(histograms), cls.moved()
-    has = f"{extremes.commonest} has {extremes.percent} of the records"
-    most = math.floor(1 / extremes.largest)
-    if most < 2:
-        return Reach(False, f"{has}: more than half have the same value.")
-    usual = min(int(parameter.default), most)
-    kept = cls.from_arguments([], {parameter.name: str(usual)})
-    ends = {parameter.name: (2.0, float(most))}
-    return Reach(True, f"{parameter.name} up to {most:,}: {has}.", str(kept), ends)

@@ -73,16 +73,10 @@ def round_down(number: Fraction, bits: int) -> Fraction:
     >>> round_down(Fraction(28, 5), 4), round_down(Fraction(1, 3), 2)
     (Fraction(11, 2), Fraction(1, 4))
     """
-    above, below = number.numerator, number.denominator
-    shift = bits + below.bit_length() - above.bit_length()  # one too many digits, or as many
-    digits = _shifted(above, shift) // _shifted(below, -shift)
-    if digits >> bits:
-        digits, shift = digits >> 1, shift - 1
-    return Fraction(digits << max(-shift, 0), 1 << max(shift, 0))
-
-
-def _shifted(number: int, by: int) -> int:
-    return number << by if by > 0 else number
+    length = number.numerator.bit_length() - number.denominator.bit_length()
+    step = Fraction(2) ** (length - bits)  # one digit too many, or as many
+    step *= 2 if number // step >> bits else 1
+    return number // step * step
 
 
 @dataclass(frozen=True, eq=False)

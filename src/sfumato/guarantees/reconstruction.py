@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
 from sfumato.guarantees.base import Ceilings, Guarantee, require_two_values
-from sfumato.guarantees.words import FRESH_DRAWS, GROUPS, Reach, Reader, fraction
+from sfumato.guarantees.words import FRESH_DRAWS, GROUPS, Reader, fraction
 from sfumato.profile import Histogram
 from sfumato.textform import Parameter, decimal_text
 
@@ -103,15 +102,6 @@ class ReconstructionPrivacy(Guarantee):
             "for everybody who shares the published quasi values, f the share of their commonest "
             "value and F' its estimate:\n"
             f"Pr(F' > (1 + {error})·f) ≥ {chance}  and  Pr(F' < (1 − {error})·f) ≥ {chance}"
-        )
-
-    @classmethod
-    def reach(cls, histograms: Sequence[Histogram]) -> Reach:
-        return Reach(
-            True,
-            "Any error and chance between 0 and 1. Large groups of people with the same public "
-            "columns are sampled.",
-            str(cls.usual()),
         )
 
     @classmethod

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -18,8 +17,6 @@ from sfumato.guarantees.words import (
     FRESH_DRAWS,
     IN_TABLE,
     SHARES_ONLY,
-    Extremes,
-    Reach,
     Reader,
     fraction,
 )
@@ -98,10 +95,6 @@ class RhoPrivacy(OddsGuarantee):
         'rho-privacy(1/13, 1/6, reader=shares)'
         """
         return replace(self, reader=SHARES_READER if reader == SHARES_ONLY else ANY_READER)
-
-    @property
-    def least_ceiling(self) -> Fraction | None:
-        return self.rho2 if self.reader == SHARES_READER else None
 
     @property
     def gamma(self) -> Fraction:
@@ -183,24 +176,6 @@ class RhoPrivacy(OddsGuarantee):
             f"Pr(X = x) ≤ {before}  implies  Pr(X = x | Y = y) ≤ {after}\n"
             "kept where  P[x, y] / P[x', y] ≤ γ = ρ₂(1 − ρ₁) / (ρ₁(1 − ρ₂)) = "
             f"{float(self.gamma):.4g}"
-        )
-
-    @classmethod
-    def reach(cls, histograms: Sequence[Histogram]) -> Reach:
-        extremes = Extremes.of(histograms)
-        if extremes.largest == 1:
-            return Reach(False, f"Everybody has {extremes.commonest}: there is nothing to hide.")
-        before = Fraction(math.ceil(extremes.largest * 1000), 1000)
-        if before >= 1:
-            before = extremes.largest
-        after = min(3 * before, (1 + before) / 2)
-        return Reach(
-            True,
-            f"rho1 from {float(extremes.rarest):.3g} up: below, nobody is protected. From rho1 = "
-            f"{float(before):.3g} on, every value is covered; the commonest, {extremes.commonest}, "
-            f"has {extremes.percent} of the records.",
-            str(cls(before, after)),
-            {"rho1": (float(extremes.rarest), 1.0)},
         )
 
     @classmethod

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, Self
 
 from sfumato.columns import value_text
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees.base import Ceilings, Guarantee
-from sfumato.guarantees.ladders import one_in, reach_by_commonest
+from sfumato.guarantees.ladders import one_in
 from sfumato.guarantees.small_sum_tails import large_sum, small_sum_privacy
-from sfumato.guarantees.words import FRESH_DRAWS, IN_TABLE, SUMS, Reach, Reader
+from sfumato.guarantees.words import FRESH_DRAWS, IN_TABLE, SUMS, Reader
 from sfumato.profile import Histogram
 from sfumato.textform import Parameter
 
@@ -101,33 +100,16 @@ class SmallSum(Guarantee):
         assert self.error is not None
         assert self.probability is not None
         assert self.up_to is not None
-        for groups in range(2, LARGEST_GROUPS + 1):
+        sizes = range(2, LARGEST_GROUPS + 1)
+        for groups in sizes:
             if small_sum_privacy(groups, self.error, self.up_to) >= self.probability:
                 return groups
-        raise self._out_of_reach()
-
-    def _out_of_reach(self) -> InfeasibleGuarantee:
-        assert self.error is not None
-        assert self.probability is not None
-        assert self.up_to is not None
-        tails = {
-            groups: small_sum_privacy(groups, self.error, self.up_to)
-            for groups in range(2, LARGEST_GROUPS + 1)
-        }
-        best = max(tails.values())
-        nearest = SmallSum(
-            error=self.error, probability=Fraction(int(best * 100), 100), up_to=self.up_to
-        )
-        fewer = [
-            up_to
-            for up_to in range(1, self.up_to)
-            if small_sum_privacy(LARGEST_GROUPS, self.error, up_to) >= self.probability
-        ]
-        instead = f" It can be kept for sums up to {fewer[-1]}." if fewer else ""
-        return InfeasibleGuarantee(
+        best = max(small_sum_privacy(groups, self.error, self.up_to) for groups in sizes)
+        nearest = replace(self, probability=Fraction(int(best * 100), 100))
+        raise InfeasibleGuarantee(
             f"No group size keeps '{self}': some sum of at most {self.up_to} people is off by "
             f"{float(self.error):.4g} or more with a chance of only {float(best):.4g}, however "
-            f"large the groups. Nearest that can be kept: '{nearest}'.{instead}",
+            f"large the groups. Nearest that can be kept: '{nearest}'.",
             witness=f"sums of 1 to {self.up_to}",
             nearest=str(nearest),
         )
@@ -184,10 +166,6 @@ class SmallSum(Guarantee):
             "published count F of a value that f people have ~ Binomial(c·f, 1/c):\n"
             "mean f, variance f(1 − 1/c)"
         )
-
-    @classmethod
-    def reach(cls, histograms: Sequence[Histogram]) -> Reach:
-        return reach_by_commonest(cls, histograms)
 
     @classmethod
     def ladder(cls, histogram: Histogram, ceilings: Ceilings) -> list[Self]:

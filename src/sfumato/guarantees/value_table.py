@@ -17,10 +17,9 @@ from urllib.parse import quote, unquote
 from sfumato.columns import Value, list_some, value_text, value_to_json
 from sfumato.errors import DataError, UsageError
 from sfumato.profile import Histogram
-from sfumato.textform import Parameter, decimal_text, rational, unquoted
+from sfumato.textform import Parameter, decimal_text, unquoted
 
 EVERY_OTHER = "*"  # the row that stands for all values without a row of their own
-STATED = "the limits"  # where a table comes from that is no file
 _MARKS = str.maketrans({mark: f"%{ord(mark):02X}" for mark in "%;:@'\"\n\r"})
 
 
@@ -35,16 +34,13 @@ def label(value: Value) -> str:
 
 @dataclass(frozen=True)
 class ValueTable:
-    """Rows of a value's name and the numbers behind it, None where nothing stands.
-
-    A kind of table says which `columns` it has, how many of them a file `needed`s, and `check`s a
-    row.
-    """
+    """Rows of a value's name and the `numbers` behind it, None where nothing stands; the first
+    `needed` have a column in every file. A kind of table may `check` a row."""
 
     rows: tuple[tuple[Any, ...], ...]
 
-    columns: ClassVar[tuple[str, ...]] = ("value",)
-    needed: ClassVar[int] = 1
+    numbers: ClassVar[tuple[Parameter, ...]] = ()
+    needed: ClassVar[int] = 0
     usage: ClassVar[str] = ""
 
     @classmethod
@@ -52,60 +48,74 @@ class ValueTable:
         """From a text, `@` and a file, a mapping, one value or several; None for None."""
         if given is None or isinstance(given, cls):
             return given
-        text = unquoted(given) if isinstance(given, str) else ""
-        if text.startswith("@"):
-            return cls._read(_file_rows(text[1:], cls.columns, cls.needed), _file_name(text[1:]))
-        if isinstance(given, str):
-            rows: list[Sequence[Any]] = [cls._split(part.strip()) for part in text.split(";")]
+        text, where = unquoted(given) if isinstance(given, str) else "", "the limits"
+        rows: list[Sequence[Any]]
+        if in_file := text.startswith("@"):
+            where = f"the limits file {text[1:]!r}"
+            rows = cls._file_rows(Path(text[1:]), where)
+        elif isinstance(given, str):
+            rows = [cls._split(part.strip()) for part in text.split(";")]
         elif isinstance(given, Mapping):
             rows = [(label(value), number) for value, number in given.items()]
         else:
-            values = given if isinstance(given, Iterable) else [given]
-            rows = [(label(value),) for value in values]
+            rows = [
+                (label(value),) for value in (given if isinstance(given, Iterable) else [given])
+            ]
         named = [row[0] for row in rows]
         if cls.usage and (not named or "" in named or len(set(named)) < len(named)):
             raise UsageError(f"{cls.usage}. Got {given!r} instead.")
-        return cls._read(rows, STATED)
+        if twice := {name for name in named if named.count(name) > 1}:
+            raise DataError(f"Value {min(twice)!r} stands twice in {where}. Keep one row.")
+        try:
+            return cls(tuple(map(cls._row, rows)))
+        except UsageError as error:
+            kind = DataError if in_file else UsageError
+            raise kind(f"Cannot use {where}: {error}") from None
 
     @classmethod
     def _split(cls, part: str) -> Sequence[str]:
         """A row of the text form. The value's own colons are written `%3A`, or are before the one
         number that there is."""
-        value, *numbers = part.rsplit(":", len(cls.columns) - 1)
+        value, *numbers = part.rsplit(":", len(cls.numbers))
         if len(numbers) > 1 and ":" in value:
-            raise UsageError(f"Cannot read {part!r}. Write {':'.join(cls.columns)}.")
+            form = ":".join(["value", *(number.name for number in cls.numbers)])
+            raise UsageError(f"Cannot read {part!r}. Write {form}.")
         return unquote(value), *numbers
 
     @classmethod
-    def _read(cls, rows: Iterable[Sequence[Any]], where: str) -> Self:
-        found: dict[str, tuple[Any, ...]] = {}
-        for row in rows:
-            value, *cells = row
-            if value in found:
-                raise DataError(f"Value {value!r} stands twice in {where}. Keep one row.")
-            cells += [""] * (len(cls.columns) - 1 - len(cells))
-            try:
-                numbers = [
-                    None if number in ("", None) else rational(number, column)
-                    for number, column in zip(cells, cls.columns[1:], strict=True)
-                ]
-                found[value] = cls.check(value, *numbers)
-            except UsageError as error:
-                kind = UsageError if where == STATED else DataError
-                raise kind(f"Cannot use {where}: {error}") from None
-        return cls(tuple(found.values()))
+    def _row(cls, row: Sequence[Any]) -> tuple[Any, ...]:
+        value, *given = row
+        given += [""] * (len(cls.numbers) - len(given))
+        return cls.check(value, *(
+            None if number in ("", None) else parameter.read(number, repr(value))
+            for number, parameter in zip(given, cls.numbers, strict=True)
+        ))  # fmt: skip
 
     @classmethod
     def check(cls, value: str, *numbers: Fraction | None) -> tuple[Any, ...]:
         """The row, or a `UsageError`."""
         return (value, *numbers)
 
+    @classmethod
+    def _file_rows(cls, path: Path, where: str) -> list[Sequence[str]]:
+        """The columns of a CSV file, stripped; '' where nothing stands."""
+        names = ["value", *(number.name for number in cls.numbers)]
+        try:
+            with path.open(newline="", encoding="utf-8-sig") as file:
+                reader = csv.DictReader(file, skipinitialspace=True)
+                reader.fieldnames = [name.strip() for name in reader.fieldnames or []]
+                missing = [n for n in names[: cls.needed + 1] if n not in reader.fieldnames]
+                rows = [[(row.get(name) or "").strip() for name in names] for row in reader]
+        except (OSError, ValueError, csv.Error) as error:
+            raise DataError(f"Cannot read {where}: {error}.") from None
+        if missing or not rows:
+            needed = ", ".join(names[: cls.needed + 1])
+            raise DataError(f"Cannot use {where}: it needs the columns {needed}, and rows.")
+        return list(rows)
+
     @property
     def labels(self) -> tuple[str, ...]:
         return tuple(row[0] for row in self.rows)
-
-    def by_value(self) -> dict[str, tuple[Any, ...]]:
-        return {row[0]: row for row in self.rows}
 
     def require_fit(self, histogram: Histogram, nothing: str, *, every: bool = True) -> None:
         """Every value has a row, its own or that of `*` (if `every` one needs it), and every row a
@@ -177,22 +187,16 @@ class ValueCeilings(ValueTable):
     ("'HIV:0.01;*:1/3'", "'flu:0.2'")
     """
 
-    columns: ClassVar[tuple[str, ...]] = ("value", "limit")
-    needed: ClassVar[int] = 2
+    numbers: ClassVar[tuple[Parameter, ...]] = (Parameter("limit", above=0, most=1),)
+    needed: ClassVar[int] = 1
 
     @classmethod
     def check(cls, value: str, *numbers: Fraction | None) -> tuple[Any, ...]:
-        (limit,) = numbers
-        if limit is None:
+        if None in numbers:
             raise UsageError(
                 f"cannot read the limit of {value!r}. Write value:limit with ';' between values."
             )
-        if not 0 < limit <= 1:
-            raise UsageError(
-                f"the limit of {value!r} must lie above 0 and be at most 1. Got "
-                f"{decimal_text(limit)} instead."
-            )
-        return value, limit
+        return value, *numbers
 
 
 class Limit(NamedTuple):
@@ -220,26 +224,20 @@ class ChanceLimits(ValueTable):
     ("'HIV:0.01:0.05;flu:1/3:0.5:2;*'", Fraction(2, 1))
     """
 
-    columns: ClassVar[tuple[str, ...]] = ("value", "rho1", "rho2", "weight")
-    needed: ClassVar[int] = 3
+    numbers: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("rho1", above=0, below=1),
+        Parameter("rho2", above=0, below=1),
+        Parameter("weight", least=0),
+    )
+    needed: ClassVar[int] = 2
 
     @classmethod
     def check(cls, value: str, *numbers: Fraction | None) -> Limit:
         row = Limit(value, *numbers)
-        if (row.rho1 is None) != (row.rho2 is None):
+        if (row.rho1 is None) != (row.rho2 is None) or not (row.rho1 or 0) < (row.rho2 or 1):
             raise UsageError(
-                f"Value {value!r} has only one of rho1 and rho2. Give both, or neither for a value "
-                "about which nothing is promised."
-            )
-        if row.weight is not None and row.weight < 0:
-            raise UsageError(
-                f"Value {value!r} has the weight {decimal_text(row.weight)}; weights are not "
-                "negative."
-            )
-        if row.rho1 is not None and row.rho2 is not None and not 0 < row.rho1 < row.rho2 < 1:
-            raise UsageError(
-                f"Value {value!r} needs 0 < rho1 < rho2 < 1 (chance before, chance after). "
-                f"Got rho1 = {decimal_text(row.rho1)}, rho2 = {decimal_text(row.rho2)}."
+                f"Value {value!r} needs rho1 < rho2 (chance before, chance after), or neither if "
+                "nothing is promised about it."
             )
         return row
 
@@ -255,21 +253,6 @@ class ChanceLimits(ValueTable):
         return self.for_values(histogram.values)
 
 
-def file_as_limits(
-    name: str, positional: list[str], keywords: dict[str, str]
-) -> tuple[list[str], dict[str, str]]:
-    """Arguments of a text form, with `name(@limits.csv)` read as `name(limits=@limits.csv)`.
-
-    >>> file_as_limits("f-privacy", ["@limits.csv"], {})
-    ([], {'limits': '@limits.csv'})
-    """
-    if not positional or not unquoted(positional[0]).startswith("@"):
-        return positional, keywords
-    if len(positional) > 1 or "limits" in keywords:
-        raise UsageError(f"{name} takes one file. Write {name}(@limits.csv).")
-    return [], {**keywords, "limits": positional[0]}
-
-
 def _written(value: str) -> str:
     """A value in the text form: marks, and spaces at its ends, as in a web address."""
     inner = value.strip()
@@ -277,28 +260,3 @@ def _written(value: str) -> str:
     ends = value[:start], value[start + len(inner) :]
     before, after = (quote(end, safe="") for end in ends)
     return before + inner.translate(_MARKS) + after
-
-
-def _file_name(path: str) -> str:
-    return f"the limits file {path!r}"
-
-
-def _file_rows(path: str, columns: Sequence[str], needed: int) -> list[tuple[str, ...]]:
-    """These columns of a CSV file, stripped; '' where nothing stands."""
-    where, wanted = _file_name(path), set(columns[:needed])
-    try:
-        with Path(path).open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file)
-            reader.fieldnames = [name.strip() for name in reader.fieldnames or []]
-            if not wanted <= set(reader.fieldnames):
-                more = f"; it may have {', '.join(columns[needed:])}" if columns[needed:] else ""
-                raise DataError(
-                    f"Cannot use {where}: it needs the columns {', '.join(columns[:needed])}{more}"
-                    f"; found {list_some(list(reader.fieldnames)) or 'none'}."
-                )
-            rows = [tuple((row.get(name) or "").strip() for name in columns) for row in reader]
-    except (OSError, ValueError, csv.Error) as error:
-        raise DataError(f"Cannot read {where}: {error}.") from None
-    if not rows:
-        raise DataError(f"Cannot use {where}: it has no rows.")
-    return rows

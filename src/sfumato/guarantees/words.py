@@ -1,14 +1,12 @@
-"""What a guarantee says of itself: its numbers, whom it holds against, what a table allows."""
+"""What a guarantee says of itself: its numbers, and whom it holds against."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from typing import Literal
 
-from sfumato.columns import value_text
 from sfumato.profile import Histogram
 from sfumato.textform import Parameter
 
@@ -83,51 +81,6 @@ SUMS = Reader("whoever sums over few people; one person's value has no ceiling",
 GROUPS = Reader(
     "whoever estimates for people who share all quasi values; one person's value has no ceiling", 0
 )
-
-
-@dataclass(frozen=True)
-class Reach:
-    """What histograms allow of a guarantee: the limit in words, and numbers that can be kept."""
-
-    allowed: bool
-    limit: str
-    example: str | None = None
-    # by parameter, where these histograms end: beyond, nothing can be kept or nobody is protected
-    ends: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Extremes:
-    """The commonest value of several columns, and the share that every column's rarest reaches."""
-
-    commonest: str
-    largest: Fraction
-    rarest: Fraction
-
-    @classmethod
-    def of(cls, histograms: Sequence[Histogram]) -> Extremes:
-        """
-        >>> import numpy as np
-        >>> Extremes.of([Histogram("s", ("a", "b", "c"), np.array([3, 1, 0]))])
-        Extremes(commonest="'a'", largest=Fraction(3, 4), rarest=Fraction(1, 4))
-        """
-        common = max(histograms, key=lambda histogram: max(histogram.shares))
-        return cls(
-            value_text(common.values[int(common.counts.argmax())]),
-            max(common.shares),
-            max(rarest_share(histogram) for histogram in histograms),
-        )
-
-    @property
-    def percent(self) -> str:
-        return f"{float(100 * self.largest):.3g} %"
-
-    def left_open(self, name: str, number: Fraction) -> str:
-        """From which number on the commonest value has no limit, in a sentence."""
-        return (
-            f"From {name} = {amount(number, 3)} on, nothing is promised about {self.commonest}, "
-            f"which {self.percent} of the records have."
-        )
 
 
 def amount(number: Fraction | float, digits: int = 4) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from sfumato.errors import SfumatoError
-from sfumato.guarantees import GUARANTEES, Guarantee, Reach, parse_guarantee
+from sfumato.errors import InfeasibleGuarantee
+from sfumato.guarantees import GUARANTEES, Guarantee
 from sfumato.limits import memory_allowed
 from sfumato.mechanisms import mechanisms_for, mechanisms_on_request
 from sfumato.profile import Histogram, Profile
@@ -45,28 +46,31 @@ def _words(cls: type[Guarantee]) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True)
+class Reach:
+    """What histograms allow of a guarantee: in words, an example, and where parameters end."""
+
+    allowed: bool
+    limit: str
+    example: str | None = None
+    ends: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+
 def allowed_guarantees(profile: Profile) -> dict[str, Reach]:
     """For every guarantee, whether these histograms allow it. Counts decide; nothing is planned.
 
     >>> import numpy as np
     >>> counts = Histogram("disease", ("flu", "HIV"), np.array([3, 1]))
     >>> reach = allowed_guarantees(Profile(4, {"disease": counts}))["l-diversity"]
-    >>> reach.allowed, reach.limit[:57]
-    (False, "'flu' has 75 % of the records: more than half have the sa")
+    >>> reach.allowed, reach.limit[:38]
+    (False, "'l-diversity(3)' cannot be kept: in co")
     """
-    histograms, reaches = list(profile.histograms.values()), {}
-    for name, cls in GUARANTEES.items():
-        reach = reaches[name] = reach_of(cls, histograms)
-        try:  # the example stands only where the promise itself agrees
-            for histogram in histograms if reach.example else ():
-                parse_guarantee(reach.example or "").require_feasible(histogram)
-        except SfumatoError as error:
-            reaches[name] = Reach(False, str(error), getattr(error, "nearest", None))
-    return reaches
+    histograms = list(profile.histograms.values())
+    return {name: reach_of(cls, histograms) for name, cls in GUARANTEES.items()}
 
 
 def reach_of(cls: type[Guarantee], histograms: Sequence[Histogram]) -> Reach:
-    """What these histograms allow of a guarantee, whatever they are."""
+    """What these histograms allow of a guarantee: the part of its ladder that all have."""
     for histogram in histograms:
         if (crowd := too_many_values(histogram)) is not None:
             return Reach(False, crowd)
@@ -79,7 +83,31 @@ def reach_of(cls: type[Guarantee], histograms: Sequence[Histogram]) -> Reach:
     for histogram in histograms:
         if len(histogram.values) < 2 or not histogram.rows:
             return Reach(False, f"Column {histogram.column!r} has only one value.")
-    return cls.reach(histograms)
+    ladders = [cls.ladder(histogram, {}) for histogram in histograms]
+    ladder, usual = min(ladders, key=len), cls.usual()
+    refused = next(filter(None, (_refusal(usual, histogram) for histogram in histograms)), None)
+    if not ladder:
+        return Reach(False, str(refused), refused.nearest if refused else None)
+    # the usual promise, else one from the middle on that leaves nobody out
+    tried = [usual] * (refused is None) + list(ladder[len(ladder) // 2 :: -1])
+    whole = (each for each in tried if not any(map(each.left_out, histograms)))
+    example = next(whole, tried[0])
+    moved = {parameter.name: [getattr(each, parameter.name) for each in ladder]
+             for parameter in cls.moved()}  # fmt: skip
+    ends = {name: (float(min(n)), float(max(n))) for name, n in moved.items() if min(n) < max(n)}
+    limit = f"From '{ladder[0]}', the strongest, to '{ladder[-1]}'."
+    for histogram in histograms:  # the example stands only where the promise itself agrees
+        if (error := _refusal(example, histogram)) is not None:
+            return Reach(False, str(error), error.nearest)
+    return Reach(True, limit, str(example), ends)
+
+
+def _refusal(promise: Guarantee, histogram: Histogram) -> InfeasibleGuarantee | None:
+    try:
+        promise.require_feasible(histogram)
+    except InfeasibleGuarantee as error:
+        return error
+    return None
 
 
 def too_many_values(histogram: Histogram) -> str | None:

@@ -94,8 +94,7 @@ def families(
         if len(histograms) > 1 and not cls.several_columns:
             refused = "speaks of one sensitive column"
         elif not all(ladders.values()):
-            limit = reach_of(cls, [h for h in histograms if not ladders[h.column]]).limit
-            refused = f"cannot be kept: {limit}"
+            refused = reach_of(cls, [h for h in histograms if not ladders[h.column]]).limit
         elif not all(kept.values()):
             refused = "keeps no such ceiling"
         else:
