@@ -55,6 +55,18 @@ def test_a_receipt_repeats_the_choice_of_rows(stays: pa.Table, tmp_path: Path) -
         assert "audit with --receipt" in str(blind)
 
 
+def test_limits_that_follow_the_shares_of_drawn_rows_fail_no_honest_release(
+    stays: pa.Table, tmp_path: Path
+) -> None:
+    """The shares that a limit follows are those of the rows that were drawn, not of all."""
+    for number, way in enumerate(["fine-grain", "general", "fine-grain", "general"]):
+        release, receipt = tmp_path / f"release {number}", tmp_path / f"{number}.receipt"
+        promise = "fine-rho-privacy(theta=2.5)"
+        sf.publish(stays, promise, mechanism=way, to=release, receipt=receipt, **ROLES)
+        assert sf.audit(stays, release).holds is not False
+        assert sf.audit(stays, release, receipt=receipt).holds
+
+
 def test_the_person_column_is_needed(stays: pa.Table, tmp_path: Path) -> None:
     release = published(stays, "uniform", tmp_path / "release")
     with pytest.raises(DataError, match="has no column 'patient', which says whose rows they are"):

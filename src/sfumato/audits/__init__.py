@@ -139,7 +139,7 @@ def _unseen(findings: list[Finding]) -> str:
 
 
 def _why_not(case: AuditCase) -> str:
-    if not people.follows_chosen_rows(case):
+    if case.rows_of_people_withheld:
         return "rows of people were drawn, and only the receipt tells which: audit with --receipt"
     forms = sorted({operator.form for operator in case.release.operators.values()})
     what = f" with the operator {' and '.join(forms)}" if forms else ""

@@ -14,6 +14,7 @@ from sfumato.audits.catalogue import Disclosure
 from sfumato.audits.findings import Direction, Finding
 from sfumato.columns import value_text
 from sfumato.draws import IntArray
+from sfumato.engines.counting import count_holders
 from sfumato.guarantees import OddsGuarantee, RhoPrivacy, SmallSum
 from sfumato.guarantees.rho import SHARES_READER
 from sfumato.mechanisms.partitioned import PartitionedPerturbation, SubTables, cut_table
@@ -48,6 +49,12 @@ def check_amplification(case: AuditCase) -> Iterator[Finding]:
         if not codes:
             continue
         beyond = [code for code in codes if not within(gains[code], limits[code])]
+        if beyond and case.rows_of_people_withheld:
+            # shares are of the drawn rows, which the receipt has: at most of all who have a value
+            limits = guarantee.odds_limits(count_holders(case.table)[column])
+            beyond = [code for code in beyond if not within(gains[code], limits[code])]
+            if not beyond:
+                continue  # undecided
 
         def used(code: int) -> float:
             gain, limit = gains[code], limits[code]  # noqa: B023
