@@ -14,6 +14,7 @@ from scipy.optimize import linear_sum_assignment
 
 import sfumato as sf
 from sfumato import audits
+from sfumato.audits import catalogue
 from sfumato.audits import draws as drawn
 from sfumato.audits.assignment import in_common
 from sfumato.audits.case import AuditCase, raw_table
@@ -260,6 +261,17 @@ def test_the_power_that_is_told_is_there(tmp_path: Path, mutate: Any) -> None:
         some = table.column("age").to_numpy() == chosen
         noticed += "draws" in failing(table, shown_truly(table, place, mutate, some))
     assert noticed >= 6
+
+
+def test_groups_without_a_test_are_not_called_noticed(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    quasi = {"age": rng.integers(18, 90, 3000), "town": rng.integers(0, 8, 3000)}
+    rows = pa.table({**quasi, "ill": rng.choice(list("abcde"), 3000)})
+    table = sf.read(rows, quasi="age,town", sensitive="ill")
+    sf.publish(table, "small-sum(groups=2)", to=tmp_path / "release")
+    verdict = sf.audit(table, tmp_path / "release")
+    (power,) = [f.value for f in verdict.findings if f.check is catalogue.POWER]
+    assert power > 0
 
 
 def test_the_bounds_are_never_below_the_chance() -> None:

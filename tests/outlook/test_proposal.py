@@ -81,6 +81,36 @@ def test_codes_are_not_put_into_bins(tmp_path: Path) -> None:
     assert list(table["recode"]) == ["age"]
 
 
+def file_of(path: Path, **columns: Any) -> Path:
+    rows = zip(*columns.values(), strict=True)
+    lines = [",".join(columns), *(",".join(map(str, row)) for row in rows)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        # thirteen people with HIV: rare(20) would make all values one, which no promise covers
+        ({"sex": "mf" * 200, "hiv": ["yes"] * 13 + ["no"] * 387}, {"sensitive": ["hiv"]}),
+        # as many incomes as people are no identifier, and get bins
+        ({"sex": "mf" * 600, "salary": range(9000, 21000, 10)}, {"sensitive": ["salary"]}),
+        ({"Alter": [20, 21, 22, 40] * 50, "Diagnose": "abcd" * 50}, {"quasi": ["Alter"]}),
+        ({"name": ["Ann", "Bob", "Cid"], "ill": ["flu", "cold", "flu"]}, {"key": "name"}),
+        ({"x1": [1, 2, 3, 4] * 50, "x2": [5, 6] * 100, "ill": "abcd" * 50}, {"sensitive": ["ill"]}),
+    ],
+)  # fmt: skip
+def test_what_is_proposed_for_small_files_can_be_published(
+    cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: Any, said: dict[str, Any]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    proposal = propose(file_of(tmp_path / "people.csv", **columns))
+    assert said.items() <= {**proposal.table}.items()
+    assert cli("init", "people.csv").code == 0
+    assert cli("publish").code == 0
+    assert cli("audit").code == 0
+
+
 @pytest.mark.parametrize("write", [hospital_file, census_file])
 def test_four_commands_without_an_edit(
     cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Any

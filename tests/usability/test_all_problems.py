@@ -53,8 +53,19 @@ def test_the_offered_command_works(
     assert (people / "release" / "manifest.json").is_file()
 
 
-def test_what_cannot_be_repaired_is_said_once(cli: Any, people: Path) -> None:
-    refused = cli("publish", "nobody.parquet", "--quasi", "age", "--sensitive", "ill",
-                  "--guarantee", "l-diversity(2)", "--out", "release")  # fmt: skip
+@pytest.mark.parametrize(
+    ("table", "flags", "said"),
+    [
+        ("nobody.parquet", ("--guarantee", "l-diversity(2)"), "There is no file 'nobody.parquet'."),
+        ("people.parquet", ("--guarantee", "beta-likeness(2)", "--mechanism", "sps"),
+         "The mechanism 'sps' does not keep 'beta-likeness(2)'. Mechanisms that do:"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_repaired_is_said_once(
+    cli: Any, people: Path, table: str, flags: tuple[str, ...], said: str
+) -> None:
+    roles = ("--quasi", "age", "--sensitive", "again", "--drop-rest")
+    refused = cli("publish", table, *roles, *flags, "--out", "release")
     assert refused.code == 2
-    assert refused.err.strip() == "sfumato: There is no file 'nobody.parquet'."
+    assert refused.err.startswith(f"sfumato: {said}")
+    assert len(refused.err.splitlines()) == 1

@@ -46,6 +46,7 @@ def check_draws(case: AuditCase) -> Iterator[Finding]:
     if not kinds:
         return
     chance, patterns, unseen, seen = 1.0, [], 0, False
+    with_test = [int(tests.people.min()) for tests in kinds if tests.people is not None]
     for tests in kinds:
         times = len(kinds) * len(tests.exponents)
         chance = min(chance, times * float(np.exp(-tests.exponents.max())))
@@ -66,7 +67,8 @@ def check_draws(case: AuditCase) -> Iterator[Finding]:
         listed=tuple(name for _, name in sorted(patterns)),
     )
     if isinstance(case.release, PerturbedRelease):
-        yield Finding.info(catalogue.POWER, unseen if seen else "not even everybody")
+        fewer = min(with_test, default=1) - 1  # groups that have no test
+        yield Finding.info(catalogue.POWER, max(unseen, fewer) if seen else "not even everybody")
 
 
 def _tests(case: AuditCase) -> Iterator[Tests]:

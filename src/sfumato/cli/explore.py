@@ -43,7 +43,7 @@ def describe(
     from sfumato.outlook.describe import describe as describe_table
 
     promise = " and ".join(guarantee) if guarantee else None
-    with all_problems(table, promise, roles):
+    with all_problems(table, promise, roles, mechanism):
         return describe_table(table, promise, mechanism, progress=progress, **roles)
 
 
@@ -80,7 +80,7 @@ def advise(
     if promise is None:
         limits = {"ceilings": _ceilings(ceiling), "among": names_of(among)}
         asked = {"target_error": target_error, **limits}
-    with all_problems(table, promise, roles):
+    with all_problems(table, promise, roles, mechanism):
         return advise_on(table, **asked, **settings, **roles)
 
 

@@ -14,7 +14,11 @@ from sfumato.table_options import TABLE_OPTIONS
 
 @contextmanager
 def all_problems(
-    table: Any, guarantee: str | None, roles: Mapping[str, Any], left_out: str = "1/4"
+    table: Any,
+    guarantee: str | None,
+    roles: Mapping[str, Any],
+    mechanism: str | None = None,
+    left_out: str = "1/4",
 ) -> Iterator[None]:
     """Where the work is refused for something that can be repaired, say what else would be."""
     try:
@@ -24,7 +28,7 @@ def all_problems(
             raise
         from sfumato.outlook.refusals import diagnose
 
-        diagnosis = diagnose(table, guarantee, roles, left_out)
+        diagnosis = diagnose(table, guarantee, roles, left_out, mechanism)
         if not diagnosis.problems:
             raise
         lines = [problem.with_flags for problem in diagnosis.problems]

@@ -96,7 +96,7 @@ def publish(
             err=True,
         )
     promise, said = " and ".join(guarantee), {"seed": seed, "left_out": left_out, **settings}
-    with all_problems(table, promise, roles, left_out):
+    with all_problems(table, promise, roles, settings["mechanism"], left_out):
         return publish_table(table, promise, to=out, **said, **roles)
 
 

@@ -87,7 +87,9 @@ def described(release: Release, *, title: str, creator: str, license: str, url: 
 def _table(release: Release, name: str, files: list[str]) -> TableOf:
     paths = [release.path / file for file in files]
     shown = {
-        shown_name: column for column in release.columns for shown_name in release.shown_as(column)
+        shown_name: column
+        for column in release.columns
+        for shown_name in (release.shown_as(column) if column.role == "quasi" else [column.name])
     }
     fields = tuple(_field(field, shown.get(field.name)) for field in pq.read_schema(paths[0]))
     rows = sum(pq.read_metadata(path).num_rows for path in paths)

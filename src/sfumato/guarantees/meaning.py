@@ -35,13 +35,15 @@ def meaning_for_a_person(
     code = max(
         usual or [code for code in named if shares[code] < _HALF] or limited, key=shares.__getitem__
     )
-    prior_knowledge = "published columns" if not quasi else " and ".join(quasi[:2])
-    if isinstance(guarantee, CeilingGuarantee):
-        prior_knowledge += f", but not how they are associated with {histogram.column},"
-    else:
-        prior_knowledge += f", and of {histogram.column} the shares of the whole table,"
+    knows = f"knows a person's {' and '.join(quasi[:2])}"
+    if not quasi:
+        knows = "knows that a person is in the table"
+    elif isinstance(guarantee, CeilingGuarantee):
+        knows += f", but not how they are associated with {histogram.column},"
+    if not isinstance(guarantee, CeilingGuarantee):
+        knows += f", and of {histogram.column} the shares of the whole table,"
     most, before = (f"{100 * float(share):.1f} %" for share in (ceilings[code], shares[code]))
     return (
-        f"Someone who knows a person's {prior_knowledge} gives {histogram.column} "
+        f"Someone who {knows} gives {histogram.column} "
         f"{value_text(histogram.values[code])} a chance of at most {most}, instead of {before}."
     )

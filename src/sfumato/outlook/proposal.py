@@ -7,10 +7,13 @@ out, and the promise leaves no value open.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from sfumato.columns import Value, value_to_json
 from sfumato.draws import Draws
@@ -21,9 +24,9 @@ from sfumato.guarantees import DEFAULT_PROMISE, parse_guarantee
 from sfumato.guarantees.meaning import meaning_for_a_person
 from sfumato.outlook.suggestions import SurveyedColumn
 from sfumato.outlook.survey import Survey, survey
-from sfumato.profile import Histogram
+from sfumato.profile import Histogram, Profile
 from sfumato.results import Result
-from sfumato.table import read
+from sfumato.table import Table, read
 from sfumato.table.csv_preview import preview_csv
 from sfumato.table.reading import MARKERS, Reading
 
@@ -124,13 +127,15 @@ def _proposal(name: str, options: dict[str, Any], seen: Survey, progress: Progre
         by_role.get(column.role, []).append(column.name)
     by_role["quasi"] = _first_of_each(seen, by_role["quasi"])
     if not by_role["sensitive"]:
+        file = shlex.quote(name)
         raise DataError(
-            f"{name} has no column that looks sensitive. Say which one is: "
-            f"sfumato describe {name} shows them, and --sensitive names it."
+            f"{name} has no column that looks sensitive. 'sfumato describe {file}' shows its "
+            f"columns; say which one is to: sfumato publish {file} --sensitive COLUMN --quasi "
+            f"COLUMNS --drop-rest --guarantee '{DEFAULT_PROMISE}' --out release"
         )
     published = [*by_role["quasi"], *by_role["sensitive"]]
     recodes = {column: _recode(columns[column]) for column in published}
-    said = {
+    said: dict[str, Any] = {
         "quasi": by_role["quasi"],
         "sensitive": by_role["sensitive"],
         "person": "".join(by_role["person"][:1]),
@@ -139,16 +144,22 @@ def _proposal(name: str, options: dict[str, Any], seen: Survey, progress: Progre
         "recode": {column: recode for column, recode in recodes.items() if recode},
         "missing": "value" if any(columns[c].nulls for c in by_role["sensitive"]) else "",
     }
-    table = {**options, **{option: value for option, value in said.items() if value}}
     named = {*published, said["person"], said["key"]}
     left_out = {
-        column.name: column.suggestion.why
-        if column.role == "drop"
-        else "Like a column that is published."
+        column.name: "Like a column that is published."
+        if column.role == "quasi"
+        else column.suggestion.why
         for column in seen.columns
         if column.name not in named
     }
-    meanings, decisions = _meanings(name, table, left_out, progress)
+    while True:
+        table = {**options, **{option: value for option, value in said.items() if value}}
+        declared, profile = _counted(name, table, left_out, progress)
+        alike = [c for c, h in profile.histograms.items() if np.count_nonzero(h.counts) < 2]
+        if not said["recode"].keys() & alike:  # a recode must not make all values one
+            break
+        said["recode"] = {c: recode for c, recode in said["recode"].items() if c not in alike}
+    meanings, decisions = _meanings(declared, profile)
     return Proposal(name, seen.rows, table, left_out, tuple(meanings), tuple(decisions))
 
 
@@ -224,21 +235,30 @@ def _recode(column: SurveyedColumn) -> str:
     return f"rare({RARE})" if has_rare else ""
 
 
-def _meanings(
+def _counted(
     name: str, table: Mapping[str, Any], left_out: Mapping[str, str], progress: Progress
-) -> tuple[list[str], list[str]]:
-    """What the promise means for one person of this table, and what is left to decide."""
+) -> tuple[Table, Profile]:
+    """The table as it is proposed, and one row of each person counted."""
     said = {option.replace("-", "_"): value for option, value in table.items()}
     declared = read(name, **{"quasi": [], **said, "drop_rest": bool(left_out)})
-    guarantee = parse_guarantee(DEFAULT_PROMISE)
     rows = one_row_each(declared, Draws.system()) if declared.person else declared
-    profile = take_profile(rows, progress=progress)
+    return declared, take_profile(rows, progress=progress)
+
+
+def _meanings(declared: Table, profile: Profile) -> tuple[list[str], list[str]]:
+    """What the promise means for one person of this table, and what is left to decide."""
+    guarantee = parse_guarantee(DEFAULT_PROMISE)
     meanings: list[str] = []
     decisions: list[str] = []
     for histogram in profile.histograms.values():
         guarantee.require_feasible(histogram)
         meanings.append(meaning_for_a_person(guarantee, histogram, declared.quasi))
         decisions += _dominant(histogram)
+    if not declared.quasi:
+        decisions.append(
+            "Nothing is known to be quasi: name the columns that others may know in quasi, else "
+            "nobody can ask about anything beside."
+        )
     if len(profile.histograms) > 1:
         decisions.append(
             "Several sensitive columns cost accuracy: leave out those that nobody asks for."

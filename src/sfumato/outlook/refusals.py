@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.draws import Draws
-from sfumato.engines.choosing import left_out_share, refuse_left_out
+from sfumato.engines.choosing import left_out_share, possible_mechanisms, refuse_left_out
 from sfumato.engines.counting import take_profile
 from sfumato.engines.person_rows import one_row_each
 from sfumato.errors import InfeasibleGuarantee, SfumatoError
 from sfumato.guarantees import DEFAULT_PROMISE, Guarantee, parse_guarantee
+from sfumato.mechanisms import given_mechanism
 from sfumato.mechanisms.buckets.feasible import require_feasible
 from sfumato.profile import Profile
 from sfumato.table import as_table
@@ -40,6 +41,7 @@ def diagnose(
     guarantee: str | None,
     roles: Mapping[str, Any],
     left_out: str | float = "1/4",
+    mechanism: str | None = None,
 ) -> Refusals:
     """Every refusal of this table under these roles and this promise.
 
@@ -55,7 +57,7 @@ def diagnose(
     repairs: dict[str, Any] = {}
     while len(problems) < _MOST:
         try:
-            _try(origin, repairs.get("guarantee", guarantee), said, left_out)
+            _try(origin, repairs.get("guarantee", guarantee), said, left_out, mechanism)
         except SfumatoError as error:
             if str(error) in map(str, problems):
                 return Refusals(tuple(problems), repairs, False)
@@ -73,7 +75,11 @@ def diagnose(
 
 
 def _try(
-    origin: Any, guarantee: str | None, roles: Mapping[str, Any], left_out: str | float
+    origin: Any,
+    guarantee: str | None,
+    roles: Mapping[str, Any],
+    left_out: str | float,
+    mechanism: str | None,
 ) -> None:
     table = as_table(origin, roles)
     if table.person is not None:
@@ -82,6 +88,7 @@ def _try(
     if guarantee is None:
         return
     promise = parse_guarantee(guarantee).for_columns(table.sensitive)
+    possible_mechanisms(promise, given_mechanism(mechanism))
     _require_feasible(profile, promise)
     refuse_left_out(profile, promise, left_out_share(left_out))
 

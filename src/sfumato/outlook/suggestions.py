@@ -40,18 +40,18 @@ class Meaning(NamedTuple):
 
 # in the order in which they are suggested
 _SENSITIVE = {
-    "diagnosis": "diag|diagnosis|diagnoses|disease|illness|ill|icd|condition",
+    "diagnosis": "diag|diagnosis|diagnoses|diagnose|disease|illness|ill|icd|condition",
     "readmission": "readmitted|readmission|readmit",
     "specialty": "specialty|speciality",
-    "occupation": "occupation|job|profession",
-    "income": "salary|income|wage|debt|cost",
+    "occupation": "occupation|job|profession|beruf",
+    "income": "salary|income|wage|debt|cost|gehalt",
     "outcome": "outcome|disposition|class|died|death|mortality",
     "result": "result|test",
     "treatment": "drug|medication|treatment|dose",
 }
 _QUASI = {  # what others may know
-    "age": "age",
-    "sex": "sex|gender",
+    "age": "age|alter",
+    "sex": "sex|gender|geschlecht",
     "race": "race|ethnicity|ethnic|hispanic",
     "marital_status": "marital|married",
     "education": "education|school|degree",
@@ -189,6 +189,13 @@ class SurveyedColumn:
         return bool(types.is_string(kind) or types.is_integer(kind) or types.is_binary(kind))
 
     @property
+    def amount(self) -> bool:
+        """Whether it is a sensitive number, by its name: many incomes differ, and name nobody."""
+        sensitive = self.meaning is not None and self.meaning.role == "sensitive"
+        names = f"{_SENSITIVE['diagnosis']}|{IDENTIFIER}"
+        return sensitive and self.low is not None and not self.named(names)
+
+    @property
     def alone(self) -> bool:
         """Whether no two rows share a value that may name somebody."""
         return self._names and self.distinct == self.present > 1
@@ -242,6 +249,8 @@ def suggest(columns: Sequence[SurveyedColumn]) -> list[Suggestion]:
         if about not in first and len(first) < MOST_SENSITIVE:
             values = f"{columns[place].distinct:,} different values"
             why = f"It has {values} that others may not know."
+            if columns[place].distinct > _MOST_VALUES:
+                why += " Give it bins."
             suggested[place] = Suggestion("sensitive", why, about)
             first[about] = columns[place].name
         else:
@@ -260,7 +269,11 @@ def _sensitive(columns: Sequence[SurveyedColumn], free: Sequence[int]) -> list[i
     Where no column has such a meaning, the one with the most values that are still few: texts,
     else codes.
     """
-    few = [index for index in free if 1 < columns[index].distinct <= _MOST_VALUES]
+    few = [
+        index
+        for index in free
+        if 1 < columns[index].distinct <= _MOST_VALUES or columns[index].amount
+    ]
     ranked = [
         index
         for meaning in MEANINGS
@@ -293,6 +306,8 @@ def _by_counts(column: SurveyedColumn, people: bool) -> Suggestion | None:
         return Suggestion(
             "drop", f"Missing in {100 * column.nulls / column.rows:.0f} % of the rows."
         )
+    if column.amount:
+        return None
     if column.repeats:
         why = f"{column.distinct:,} people in {column.present:,} rows?"
         return Suggestion("person", f"An identifier that repeats: {why}")
