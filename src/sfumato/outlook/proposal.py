@@ -130,8 +130,8 @@ def _proposal(name: str, options: dict[str, Any], seen: Survey, progress: Progre
         file = shlex.quote(name)
         raise DataError(
             f"{name} has no column that looks sensitive. 'sfumato describe {file}' shows its "
-            f"columns; say which one is to: sfumato publish {file} --sensitive COLUMN --quasi "
-            f"COLUMNS --drop-rest --guarantee '{DEFAULT_PROMISE}' --out release"
+            f"columns; say which one is to: sfumato publish {file} --sensitive NAME --quasi "
+            f"NAMES --drop-rest --guarantee '{DEFAULT_PROMISE}' --out release"
         )
     published = [*by_role["quasi"], *by_role["sensitive"]]
     recodes = {column: _recode(columns[column]) for column in published}
