@@ -3,13 +3,16 @@
     python -m benchmarks.coverage [TABLE …] [--rows 10000] [--publications 8] [--conditions 12]
                                   [--mechanism NAME …] [--write]
 
-Rows of a table are published several times. Each release is asked, for every sensitive value within
-conditions that random people satisfy, for the aggregates below; the raw rows have the truth.
-Answers fall into cells: classes by their true count, times the true count over the count under
-independence. Intervals of one release depend on each other, because conditions overlap: ± is
-twice the error of a share by the scatter between publications, or twice the binomial one if that is
-larger. `always outside` is the share of answers whose interval misses the truth in every
-publication. CENSUS, ADULT and COIL need SFUMATO_DATA. This is also the harness of the tests.
+Rows of a table (of occ100k: of its second half) are published several times. Each release is
+asked, for every sensitive value within conditions that random people satisfy, for the aggregates
+below; the raw rows have the truth. Answers fall into cells: classes by their true count, times the
+true count over the count under independence. Intervals of one release depend on each other, because
+conditions overlap: ± is twice the error of a share by the scatter between publications, or twice
+the binomial one if that is larger. `identified` are answers whose interval is not simply what is
+possible or certain: at 99.99 % it would be wider. `always outside` is the share of answers whose
+interval misses the truth in every publication; `none` is that of answers without a finite interval,
+though the truth has a number. CENSUS, ADULT and COIL need SFUMATO_DATA. This is also the harness of
+the tests.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -33,6 +37,7 @@ from sfumato.errors import QueryError, SfumatoError
 SIZES = ((0, 0), (1, 10), (11, 50), (51, 200), (201, 2_000), (2_001, 10**9))
 STRATA = ((0, 1 / 2), (1 / 2, 2), (2, 5), (5, np.inf))
 LEAST, FEWEST = 0.93, 100
+SURE = 0.9999  # an interval that is no wider at this confidence ends at what is possible
 AGGREGATES = {  # of x, the summed column, and y, another numeric one
     "COUNT": "COUNT(*)",
     "SUM": "SUM({x})",
@@ -110,6 +115,7 @@ class Coverage:
 
     @property
     def is_low(self) -> bool:
+        """Below by more than the error of its share."""
         return self.share < LEAST - self.error
 
 
@@ -117,7 +123,8 @@ class Coverage:
 class Answers:
     """By answer: which question and value, the true count, that under independence, its interval.
 
-    `inside` is 1, 0, or not a number where nothing was answered; `width` is the interval's length.
+    `inside` is 1, 0, or not a number where the truth has a number and the answer has none; `width`
+    is the interval's length.
     """
 
     publication: np.ndarray
@@ -127,6 +134,7 @@ class Answers:
     largest: np.ndarray  # the row of its GROUP BY with the largest estimate
     inside: np.ndarray
     width: np.ndarray
+    identified: np.ndarray
 
     def groups(self) -> Iterator[tuple[str, np.ndarray]]:
         """Cells: classes of the true count, each by association."""
@@ -255,28 +263,42 @@ class Questions:
 
     def ask(self, release: sf.OpenedRelease) -> Iterator[tuple[str, list[float]]]:
         """By answer: its number, the true and the independent count, and the interval."""
+        places = {value: place for place, value in enumerate([*self.shares, 0])}
         for number, ((name, sql), truth) in enumerate(zip(self.texts, self.truths, strict=True)):
+            asked = sql.replace("0 AS v, ", "")
             try:
-                rows = release.sql(sql.replace("0 AS v, ", "")).rows()
+                rows = {row.get("v", 0): row for row in release.sql(asked).rows()}
+                surer = {row.get("v", 0): row for row in release.sql(asked, confidence=SURE).rows()}
             except QueryError:  # merged values, or an aggregate that this kind does not answer
                 continue
             matching = sum(n for n, _ in truth.values())
-            largest = max((row["a"] or 0 for row in rows), default=0)
-            for place, row in enumerate(rows):
-                value = row.get("v", 0)
-                count, true = truth.get(value, (0, 0 if name in ("COUNT", "SUM") else None))
-                share = self.shares.get(value, 1.0)
-                low, high = row.get("a_low"), row.get("a_high")
-                inside = width = float("nan")
-                if true is not None and true == true and low is not None and high is not None:
-                    room = 1e-6 * max(abs(float(true)), 1.0)
-                    inside = float(low - room <= true <= high + room)
-                    width = float(high - low)
-                question = number * 1000 + place
+            largest = max((row["a"] or 0 for row in rows.values()), default=0)
+            nobody = (0, 0 if name in ("COUNT", "SUM") else None)
+            for value in {**rows, **truth}:
+                count, true = truth.get(value, nobody)
+                if true is None or true != true:
+                    continue
+                low, high = ends_of(rows.get(value, {}))
+                lowest, highest = ends_of(surer.get(value, {}))
+                room = 1e-6 * max(abs(float(true)), 1.0)
                 yield (
                     name,
-                    [question, count, matching * share, row["a"] == largest, inside, width],
+                    [
+                        number * 1000 + places[value],
+                        count,
+                        matching * self.shares.get(value, 1.0),
+                        rows.get(value, {}).get("a") == largest,
+                        low - room <= true <= high + room if low == low else low,
+                        high - low,
+                        not (lowest > low - room and highest < high + room),
+                    ],
                 )
+
+
+def ends_of(row: dict[str, Any]) -> tuple[float, float]:
+    """The interval of an answer's row; not numbers where there is none."""
+    low, high = row.get("a_low"), row.get("a_high")
+    return (np.nan, np.nan) if low is None or high is None else (low, high)
 
 
 def lines_of(table: str, name: str, measured: dict[str, Answers]) -> Iterator[list[object]]:
@@ -285,9 +307,16 @@ def lines_of(table: str, name: str, measured: dict[str, Answers]) -> Iterator[li
         pooled = answers.coverage()
         if pooled is None:
             continue
+        identified = answers.coverage(answers.identified == 1)
         cells = [(group, answers.coverage(chosen)) for group, chosen in answers.groups()]
-        known = [(group, cell) for group, cell in cells if cell is not None]
-        low = [f"{cell} of {cell.number} ({group})" for group, cell in known if cell.is_low]
+        named = [("all", pooled), ("identified", identified), *cells]
+        known = [(group, cell) for group, cell in named if cell is not None]
+        below = [(group, cell) for group, cell in known if cell.share < LEAST]
+        low = sum(cell.is_low for _, cell in below)
+        words = [
+            f"{'' if cell.is_low else 'perhaps '}{cell} of {cell.number} ({group})"
+            for group, cell in below
+        ]
         top = answers.coverage(answers.largest == 1) if aggregate == "COUNT" else None
         yield [
             table,
@@ -295,11 +324,13 @@ def lines_of(table: str, name: str, measured: dict[str, Answers]) -> Iterator[li
             aggregate,
             pooled.number,
             pooled,
-            f"{len(low)} of {len(known)}",
-            "; ".join(low),
+            "" if identified is None else f"{identified} of {identified.number}",
+            f"{low} (perhaps {len(below) - low} more) of {len(known)}",
+            "; ".join(words),
             "" if top is None else top,
             f"{answers.always_outside():.2%}",
-            f"{np.nanmean(answers.width):.3g}",
+            f"{(~np.isfinite(answers.width)).mean():.1%}",
+            f"{answers.width[np.isfinite(answers.width)].mean():.3g}",
         ]
 
 
@@ -341,10 +372,11 @@ def main() -> None:
     note = (
         f"95 % intervals against the raw rows: {options.rows:,} rows, {options.publications} "
         f"publications, {options.conditions} conditions. `below 93 %`: cells of size and "
-        "association with 100 answers or more that are below by more than ±."
+        "association with 100 answers or more, and all answers, that are below by more than ± "
+        "(perhaps: by less)."
     )
-    heads = ("table", "mechanism", "of", "answers", "held", "below 93 %", "which",
-             "largest row", "always outside", "mean width")  # fmt: skip
+    heads = ("table", "mechanism", "of", "answers", "held", "identified", "below 93 %", "which",
+             "largest row", "always outside", "none", "mean width")  # fmt: skip
     report("Coverage", note, heads, lines, options.write)
 
 

@@ -54,10 +54,28 @@ def test_groups_hold_every_answer_and_lines_say_so() -> None:
     assert sizes == len(answers.count)
     (line,) = lines_of("census", "optimal", {"COUNT": answers})
     assert line[3] == len(answers.count)
-    missed = Answers(
-        *np.zeros((2, 4), int),
-        *np.ones((3, 4)),
-        np.zeros(4),
-        np.ones(4),
-    )
-    assert missed.always_outside() == 1.0
+
+
+def test_pooled_answers_below_are_marked_and_certain_ones_are_apart() -> None:
+    """150 intervals of 600 miss, in cells of 60 that are too few to be judged."""
+    numbers = np.arange(600)
+    counts = np.tile([0, 5, 5, 5, 5, 20, 20, 20, 100, 100], 60)
+    independent = np.tile([1, 20, 5, 2, 0.5, 80, 20, 8, 400, 100], 60)
+    inside = np.where(numbers < 150, 0.0, 1.0)
+    inside[-3:] = width = np.nan
+    answers = Answers(numbers % 4, numbers // 4, counts, independent, numbers < 0, inside,
+                      np.full(600, width), numbers < 300)  # fmt: skip
+    assert answers.always_outside() == 37 / 149  # the last was answered once
+    answers.width[:300] = 2.0
+    (line,) = lines_of("made up", "x", {"SUM": answers})
+    assert str(line[4]) == "74.9% ± 1.8%"
+    assert str(line[5]).startswith("50.0% ")
+    assert (line[6], line[-2:]) == ("2 (perhaps 0 more) of 2", ["50.0%", "2"])
+
+
+def test_answers_without_an_interval_are_told_and_a_truth_without_a_number_is_not() -> None:
+    """Variances under strong retention: many are NULL, which the share that held leaves out."""
+    answers = answers_of("uniform", 4, ("VAR",))
+    assert np.isnan(answers.inside).any()
+    assert np.array_equal(np.isnan(answers.inside), np.isnan(answers.width))
+    assert (answers.count > 0).all()
