@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,7 @@ def audit(
         before=before,
         before_table=earlier,
     )
-    with reading_errors(case.table.source):
+    with closing(case), reading_errors(case.table.source):
         if again is not None:
             findings += check_replay(case, again)
         looks = _looks(case)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from sfumato.audits.case import AuditCase, quoted, same
+from sfumato.audits.case import AuditCase, same
 from sfumato.audits.chances import FloatArray, Tests, count_exponents
 from sfumato.columns import value_text
 from sfumato.draws import Draws, IntArray
@@ -28,22 +28,19 @@ PARTS = 16  # of a column with many values
 def row_tests(case: AuditCase) -> Tests:
     """Of a person's n rows r are published, chosen by nothing: neither by what they say nor by
     where they stand. Rows that their quasi-identifiers single out show it."""
-    rule, names = case.release.manifest.person, [quoted(name) for name in case.table.quasi]
+    rule, names, sensitive = case.release.manifest.person, case.quasi, case.table.sensitive
     assert rule is not None
-    connection, sensitive = case.connect(), case.table.sensitive
-    connection.register("stream", case.raw_reader(rule.column))
     codes = ", ".join(f"o.__code_{k}" for k in range(len(sensitive)))
-    single_rows = connection.sql(
-        "WITH placed AS (SELECT *, row_number() OVER () AS __place FROM stream), "
-        "ranked AS (SELECT *, count(*) OVER (PARTITION BY __person) AS n, "
+    single_rows = case.columns(
+        "WITH ranked AS (SELECT *, count(*) OVER (PARTITION BY __person) AS n, "
         "row_number() OVER (PARTITION BY __person ORDER BY __place) AS rank, "
-        f"count(*) OVER (PARTITION BY {', '.join(names)}) AS alike FROM placed), "
+        f"count(*) OVER (PARTITION BY {', '.join(names)}) AS alike FROM raw), "
         f"shown AS (SELECT DISTINCT {', '.join(names)} FROM published) "
         f"SELECT {codes}, least(o.rank, 2) - 1 AS rank, {rule.rows} / o.n AS chance, "
         "(s.there IS NOT NULL)::INTEGER AS taken FROM ranked AS o "
         f"LEFT JOIN (SELECT *, 1 AS there FROM shown) AS s ON {same('o', 's', names)} "
         f"WHERE o.alike = 1 AND o.n > {rule.rows}"
-    ).to_arrow_table()  # fmt: skip
+    )
     chance, taken = (single_rows.column(name).to_numpy() for name in ("chance", "taken"))
     exponents, descriptions = [], []
     for index, column in enumerate((*sensitive, "rank")):
@@ -60,16 +57,16 @@ def row_tests(case: AuditCase) -> Tests:
 def bucket_tests(case: AuditCase) -> Iterator[Tests]:
     """The people of a value could change places: what they have in common with the others of their
     bucket must be chance. Those alone with their quasi-identifiers show it."""
-    names, release = [quoted(name) for name in case.table.quasi], case.release
+    names, release = case.quasi, case.release
     if not names:
         return
     codes = ", ".join(f"any_value(__code_{k}) AS __code_{k}" for k in range(len(release.sensitive)))
-    rows = case.connect(complete=True).sql(
-        "WITH placed AS (SELECT *, row_number() OVER () AS __place FROM raw), alone AS (SELECT "
-        f"{', '.join(names)}, {codes}, any_value(__place) AS __place FROM placed "
-        f"GROUP BY {', '.join(names)} HAVING count(*) = 1) "
-        f"SELECT a.*, p.bucket FROM alone AS a JOIN published AS p ON {same('a', 'p', names)}"
-    ).to_arrow_table()  # fmt: skip
+    rows = case.columns(
+        f"WITH alone AS (SELECT {', '.join(names)}, {codes}, any_value(__place) AS __place FROM "
+        f"{case.complete('raw')} GROUP BY {', '.join(names)} HAVING count(*) = 1) "
+        f"SELECT a.*, p.bucket FROM alone AS a JOIN {case.complete('published')} AS p "
+        f"ON {same('a', 'p', names)}"
+    )
     if rows.num_rows < 2:
         return
     assert isinstance(release, BucketedRelease)

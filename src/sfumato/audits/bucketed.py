@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,8 +30,7 @@ class Listing:
     `code` is SQL for the code of a value, over the codes `__code_0` … of the columns.
     """
 
-    case: AuditCase
-    connection: Any  # with `entries` and `sizes` of what is listed, and `members` of the records
+    case: AuditCase  # with `entries` and `sizes` of what is listed, and `members` of the records
     columns: tuple[str, ...]
 
     @property
@@ -69,9 +67,9 @@ class Listing:
 
     def counts(self, source: str) -> dict[int, int]:
         """People by code; those that nobody has are 0 for one column, absent for several."""
-        rows = self.connection.execute(
+        rows = self.case.rows(
             f"SELECT code, sum(n) FROM {source} WHERE code IS NOT NULL GROUP BY code ORDER BY code"
-        ).fetchall()
+        )
         several = len(self.columns) > 1
         empty = {} if several else dict.fromkeys(range(len(self.domains[0].values)), 0)
         return empty | {int(code): int(n) for code, n in rows}
@@ -79,9 +77,8 @@ class Listing:
 
 @concerns(BucketedRelease)
 def check_buckets(case: AuditCase) -> Iterator[Finding]:
-    """Every check of a bucketed release, on one connection."""
-    columns, connection, joins = tuple(case.table.sensitive), case.connect(), []
-    connection.execute("CREATE TABLE people AS SELECT * FROM raw")
+    """Every check of a bucketed release."""
+    columns, connection, joins = tuple(case.table.sensitive), case.database, []
     for index, column in enumerate(columns):
         domain = case.release.domain(column)
         codes = pa.table({"value": domain, "code": pa.array(range(len(domain)), pa.int64())})
@@ -98,20 +95,20 @@ def check_buckets(case: AuditCase) -> Iterator[Finding]:
     for table, source in (("sizes", "sum(n)::BIGINT AS n FROM entries"),
                           ("members", "count(*) AS n FROM published")):  # fmt: skip
         connection.execute(f"CREATE TABLE {table} AS SELECT bucket, {source} GROUP BY bucket")
-    whole = Listing(case, connection, columns)  # all columns together: the others follow from it
+    whole = Listing(case, columns)  # all columns together: the others follow from it
     yield _sizes(whole)
     yield _histogram(whole)
     if case.table.quasi:
         yield _members(whole)
         yield _room(whole)
-    apart = [Listing(case, connection, (column,)) for column in columns]
+    apart = [Listing(case, (column,)) for column in columns]
     for view in [whole, *apart] if case.release.manifest.joint and len(columns) > 1 else apart:
         yield from _posteriors(view)
 
 
 def _sizes(view: Listing) -> Finding:
     """A bucket lists as many values as it has records, and the stated fakes."""
-    wrong, bucket, listed, records = view.connection.execute(
+    ((wrong, bucket, listed, records),) = view.case.rows(
         f"""
         SELECT count(*), any_value(bucket), any_value(listed), any_value(held) FROM (
             SELECT coalesce(l.bucket, m.bucket) AS bucket, coalesce(l.n, 0) AS listed,
@@ -119,7 +116,7 @@ def _sizes(view: Listing) -> Finding:
             FROM sizes AS l FULL JOIN members AS m ON m.bucket = l.bucket)
         WHERE listed <> held + {view.release.fakes} OR held = 0
         """
-    ).fetchall()[0]
+    )
     witness = f"bucket {bucket} lists {listed} values for {records} records" if wrong else None
     return Finding.none(catalogue.BUCKET_SIZES, int(wrong), witness=witness)
 
@@ -130,29 +127,27 @@ def _histogram(view: Listing) -> Finding:
     Of a person with n rows r are published: of c rows with a value, c − (n − r) at least and r at
     most.
     """
-    case, connection = view.case, view.connection
+    case = view.case
     rule, stated = case.release.manifest.person, view.release.histogram
     listed = view.counts(view.listed)
     if case.rows_of_people_withheld:
         assert rule is not None
-        connection.register("persons", case.raw_reader(rule.column))
-        connection.execute(
+        case.database.execute(
             "CREATE TABLE holders AS SELECT *, sum(c) OVER (PARTITION BY __person) AS n FROM "
-            f"(SELECT __person, {view.code} AS code, count(*) AS c FROM persons GROUP BY ALL)"
+            f"(SELECT __person, {view.code} AS code, count(*) AS c FROM raw GROUP BY ALL)"
         )
         least = view.counts(f"(SELECT code, greatest(c - n + {rule.rows}, 0) AS n FROM holders)")
         most = view.counts(f"(SELECT code, least(c, {rule.rows}) AS n FROM holders)")
         listed = listed if stated is None else dict(enumerate(stated))
     else:
-        least = most = view.counts(f"(SELECT {view.code} AS code, 1 AS n FROM people)")
+        least = most = view.counts(f"(SELECT {view.code} AS code, 1 AS n FROM raw)")
         if view.release.fakes:
             most = dict.fromkeys(listed, 1 << 62)
     wrong = [code for code in {**listed, **least}
              if not least.get(code, 0) <= listed.get(code, 0) <= most.get(code, 0)]  # fmt: skip
     if stated is not None and not case.rows_of_people_withheld:
         wrong += [code for code, count in enumerate(stated) if count != least[code]]
-    strangers = sum(int(n) for (n,) in connection.execute(
-        f"SELECT n FROM {view.listed} WHERE code IS NULL").fetchall())  # fmt: skip
+    strangers = sum(int(n) for (n,) in case.rows(f"SELECT n FROM {view.listed} WHERE code IS NULL"))
     witness = f"{strangers:,} listed values are outside the domain" if strangers else None
     if wrong:
         code, can = wrong[0], least.get(wrong[0], 0)
@@ -166,11 +161,11 @@ def _histogram(view: Listing) -> Finding:
 
 def _members(view: Listing) -> Finding:
     """The records of a bucket whom their quasi-identifiers single out have what it lists."""
-    names = [quoted(name) for name in view.case.table.quasi]
+    names = view.case.quasi
     columns = ", ".join(names)
-    people, wrong, bucket, code = view.connection.execute(
+    ((people, wrong, bucket, code),) = view.case.rows(
         f"""
-        WITH alone AS (SELECT {columns}, any_value({view.code}) AS code FROM people
+        WITH alone AS (SELECT {columns}, any_value({view.code}) AS code FROM raw
                        GROUP BY {columns} HAVING count(*) = 1),
              matched AS MATERIALIZED (SELECT p.bucket, r.code FROM alone AS r
                                       JOIN published AS p ON {same("r", "p", names)}),
@@ -179,7 +174,7 @@ def _members(view: Listing) -> Finding:
         FROM held AS h LEFT JOIN {view.listed} AS l ON l.bucket = h.bucket AND l.code = h.code
         WHERE h.n > coalesce(l.n, 0)
         """
-    ).fetchall()[0]
+    )
     witness = f"{int(people):,} records that their quasi-identifiers single out"
     if wrong:
         witness = (
@@ -193,13 +188,13 @@ def _room(view: Listing) -> Finding:
 
     n of them have x in the table; their buckets must list x for n of them at least.
     """
-    names = [quoted(name) for name in view.case.table.quasi]
-    columns, complete = ", ".join(names), view.case.connect(complete=True)
-    needed = f"SELECT {columns}, {view.code} AS code, count(*) AS n FROM raw GROUP BY ALL"
-    view.connection.register("needed", complete.sql(needed).to_arrow_reader())
-    wrong, code, people, room = view.connection.execute(
+    names = view.case.quasi
+    columns = ", ".join(names)
+    ((wrong, code, people, room),) = view.case.rows(
         f"""
-        WITH asked AS MATERIALIZED (SELECT row_number() OVER () AS id, * FROM needed),
+        WITH needed AS (SELECT {columns}, {view.code} AS code, count(*) AS n
+                        FROM {view.case.complete("raw")} GROUP BY ALL),
+             asked AS MATERIALIZED (SELECT row_number() OVER () AS id, * FROM needed),
              held AS (SELECT {columns}, bucket, count(*) AS n FROM published GROUP BY ALL),
              pairs AS MATERIALIZED (SELECT n.id, n.code, r.bucket, r.n FROM asked AS n
                                     JOIN held AS r ON {same("r", "n", names)}),
@@ -209,7 +204,7 @@ def _room(view: Listing) -> Finding:
         SELECT count(*), any_value(n.code), any_value(n.n), any_value(coalesce(room.n, 0))
         FROM asked AS n LEFT JOIN room USING (id) WHERE n.n > coalesce(room.n, 0)
         """
-    ).fetchall()[0]
+    )
     witness = None
     if wrong:
         witness = f"{people} people alike have {view.name(int(code))}, their buckets list it for "
@@ -236,10 +231,10 @@ def _posteriors(view: Listing) -> Iterator[Finding]:
             counts = dict(enumerate(release.histogram))
     histogram = Histogram(title, values, np.array(list(counts.values()), np.int64))
     ceilings = dict(zip(counts, guarantee.ceilings(histogram), strict=True))
-    rows = view.connection.execute(
+    rows = case.rows(
         f"SELECT l.code, s.n, max(l.n), arg_max(l.bucket, l.n) FROM {view.listed} AS l "
         "JOIN sizes AS s USING (bucket) WHERE l.code IS NOT NULL GROUP BY l.code, s.n ORDER BY ALL"
-    ).fetchall()
+    )
     largest: dict[int, tuple[Fraction, str]] = {}
     for code, size, count, bucket in rows:
         share = Fraction(int(count), int(size))

@@ -11,12 +11,14 @@ import pyarrow as pa
 
 from sfumato.audits.findings import Finding
 from sfumato.columns import in_json
+from sfumato.draws import Draws
+from sfumato.engines.choosing import with_counts
 from sfumato.engines.coding import SensitiveCoder
 from sfumato.engines.counting import take_profile
 from sfumato.engines.staging import drop_missing
 from sfumato.errors import DataError, SfumatoError
 from sfumato.guarantees import Guarantee, parse_guarantee
-from sfumato.mechanisms import Mechanism, parse_mechanism
+from sfumato.mechanisms import Mechanism, Plan, parse_mechanism
 from sfumato.profile import Profile
 from sfumato.release import Release, scan
 from sfumato.scratch import scratch_database
@@ -67,29 +69,50 @@ class AuditCase:
         """The raw table's histograms, over the release's domains."""
         return take_profile(self.table)
 
-    def raw_batches(self, person: str | None = None) -> Iterator[pa.RecordBatch]:
-        """The raw quasi-identifiers, perhaps that column as `__person`, and as `__code_0` … the
-        codes of the sensitive columns."""
-        table, schema = self.table, self._schema(person)
+    @property
+    def persons(self) -> dict[str, str]:
+        """The columns that say whose rows they are: as `__person` for a promise about people, as
+        `__key` for whoever follows them."""
+        rule = self.release.manifest.person
+        named = {"__person": None if rule is None else rule.column, "__key": self.key}
+        names = self.table.source.schema.names
+        if self.key is not None and self.key not in names:
+            raise DataError(
+                f"{self.table.label} has no column {self.key!r} to be the key. Columns: "
+                f"{', '.join(names)}."
+            )
+        return {role: name for role, name in named.items() if name is not None}
+
+    @cached_property
+    def plan(self) -> Plan | None:
+        """What the mechanism plans for the table again, without a draw; None where it cannot."""
+        if self.mechanism is None:
+            return None
+        try:
+            profile = with_counts(self.profile, [self.mechanism], self.table)
+            return self.mechanism.plan(profile, self.guarantee, Draws.from_seed(0))
+        except SfumatoError:
+            return None
+
+    def raw_batches(self) -> Iterator[pa.RecordBatch]:
+        """The raw quasi-identifiers, `persons`, and the codes of the sensitive columns as
+        `__code_0` …"""
+        table = self.table
         coders = {n: SensitiveCoder(table, n, h.values) for n, h in self.profile.histograms.items()}
-        shown = [*table.quasi, *([] if person is None else [person])]
+        shown = [*table.quasi, *self.persons.values()]
         # whoever names a published column as the key has it twice
         for batch in table.batches(tuple(dict.fromkeys([*shown, *coders]))):
             kept = drop_missing(table, batch)
             arrays = [_decoded(kept.column(name)) for name in shown]
             arrays += [pa.array(coder(kept.column(name))) for name, coder in coders.items()]
-            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+            yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    def _schema(self, person: str | None) -> pa.Schema:
-        fields = [pa.field(name, self.table.type_of(name)) for name in self.table.quasi]
-        if person is not None:
-            fields.append(pa.field("__person", self.table.type_of(person)))
-        codes = range(len(self.profile.histograms))
+    @cached_property
+    def _schema(self) -> pa.Schema:
+        named = {name: name for name in self.table.quasi} | self.persons
+        fields = [pa.field(shown, self.table.type_of(name)) for shown, name in named.items()]
+        codes = range(len(self.table.sensitive))
         return pa.schema([*fields, *(pa.field(f"__code_{k}", pa.int64()) for k in codes)])
-
-    def raw_reader(self, person: str | None = None) -> pa.RecordBatchReader:
-        """`raw_batches` as a stream that DuckDB scans once."""
-        return pa.RecordBatchReader.from_batches(self._schema(person), self.raw_batches(person))
 
     @property
     def rows_per_person(self) -> int:
@@ -108,33 +131,58 @@ class AuditCase:
         """How many records the mechanism itself left out."""
         return self.release.manifest.suppressed - self.rows_of_people_withheld
 
-    def connect(self, *, complete: bool = False) -> Any:
-        """A DuckDB connection with the raw stream as `raw` and the records as `published`.
-
-        With `complete`, only those classes of equal quasi columns of which no row of a person was
-        withheld: there, and nowhere else, raw rows and records are the same people's. Which classes
-        these are depends on the rows that were chosen and not on what was drawn for them.
-
-        Hold it as long as results are read from it: it spills into a folder of its own.
-        """
+    @cached_property
+    def database(self) -> Any:
+        """DuckDB with `raw`, the table as `raw_batches` and its order as `__place`, and the
+        records as `published`."""
         connection = scratch_database()
-        connection.register("raw", self.raw_reader())
+        stream = pa.RecordBatchReader.from_batches(self._schema, self.raw_batches())
+        connection.register("stream", stream)
+        connection.execute(
+            "CREATE TABLE raw AS SELECT *, row_number() OVER () AS __place FROM stream"
+        )
+        connection.unregister("stream")
         connection.execute(f"CREATE VIEW published AS SELECT * FROM {scan(self.release.records)}")
-        if complete and self.rows_of_people_withheld:
-            names = ", ".join(["0", *(quoted(name) for name in self.table.quasi)])
-            number = "count(*) OVER (PARTITION BY {}) AS __n"
-            for side in ("raw", "published"):
-                connection.execute(
-                    f"CREATE TABLE all_{side} AS SELECT *, {number.format(names)} FROM {side}"
-                )
-                connection.execute(f"DROP VIEW {side}")
-            alike = same("a", "b", ["__n", *(quoted(name) for name in self.table.quasi)])
-            for side, other in (("raw", "published"), ("published", "raw")):
-                connection.execute(
-                    f"CREATE TABLE {side} AS SELECT a.* EXCLUDE (__n) FROM all_{side} AS a SEMI "
-                    f"JOIN all_{other} AS b ON {alike}"
-                )
         return connection
+
+    def close(self) -> None:
+        """A connection that is left to the collector can crash the process at its end."""
+        if "database" in vars(self):
+            self.database.close()
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        """What the database finds."""
+        found: list[tuple[Any, ...]] = self.database.execute(query).fetchall()
+        return found
+
+    def columns(self, query: str) -> pa.Table:
+        return self.database.sql(query).to_arrow_table()
+
+    @property
+    def quasi(self) -> list[str]:
+        """The quasi-identifiers as SQL names them."""
+        return [quoted(name) for name in self.table.quasi]
+
+    @property
+    def balance(self) -> str:
+        """SQL for classes of equal quasi-identifiers, and as `n` how many more rows of each the
+        table has than the release."""
+        names = ", ".join(self.quasi) or "0 AS nothing"
+        return (
+            f"(SELECT * EXCLUDE (side), sum(side) AS n FROM (SELECT {names}, 1 AS side FROM raw "
+            f"UNION ALL SELECT {names}, -1 AS side FROM published) GROUP BY ALL)"
+        )
+
+    def complete(self, side: str) -> str:
+        """SQL for `raw` or `published`, of those classes alone of which no row of a person was
+        withheld: there, and nowhere else, raw rows and records are the same people's. Which classes
+        these are depends on the rows that were chosen and not on what was drawn for them."""
+        if not self.rows_of_people_withheld:
+            return side
+        return (
+            f"(SELECT a.* FROM {side} AS a SEMI JOIN (SELECT * FROM {self.balance} WHERE n = 0) "
+            f"AS b ON {same('a', 'b', self.quasi)})"
+        )
 
 
 Look = Callable[[AuditCase], Iterator[Finding]]
@@ -211,7 +259,8 @@ def raw_table(origin: Any, release: Release) -> Table:
 
 def same(one: str, other: str, names: Iterable[str]) -> str:
     """SQL for rows that agree in these columns, quoted already; a missing value is a value."""
-    return " AND ".join(f"{one}.{name} IS NOT DISTINCT FROM {other}.{name}" for name in names)
+    pairs = [f"{one}.{name} IS NOT DISTINCT FROM {other}.{name}" for name in names]
+    return " AND ".join(pairs) or "TRUE"
 
 
 def quoted(name: str) -> str:

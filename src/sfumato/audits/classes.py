@@ -80,27 +80,27 @@ class EquivalenceClasses:
 
 def find_classes(case: AuditCase) -> EquivalenceClasses:
     """One pass over the table and one over the records."""
-    names = [quoted(name) for name in case.table.quasi]
+    names = case.quasi
     every = -(-case.profile.rows // MOST_PEOPLE)
     codes = [f"__code_{index}" for index in range(len(case.table.sensitive))]
-    connection = case.connect(complete=True)
-    connection.execute(
-        f"CREATE TABLE cells AS SELECT {', '.join([_hash(names), *names, *codes])}, "
-        f"count(*)::BIGINT AS count FROM raw WHERE h % {every} = 0 GROUP BY ALL"
+    case.database.execute(
+        f"CREATE OR REPLACE TABLE cells AS SELECT {', '.join([_hash(names), *names, *codes])}, "
+        f"count(*)::BIGINT AS count FROM {case.complete('raw')} WHERE h % {every} = 0 "
+        "GROUP BY ALL"
     )
     first = "".join(f", any_value({name}) AS {name}" for name in names)
-    classes = connection.sql(
+    classes = case.columns(
         f"SELECT h, sum(count)::BIGINT AS size{first} FROM cells GROUP BY h ORDER BY h"
-    ).to_arrow_table()
+    )
     hashes = classes.column("h").to_numpy()
-    true = connection.sql(f"SELECT h, {', '.join(codes)}, count FROM cells").to_arrow_table()
+    true = case.columns(f"SELECT h, {', '.join(codes)}, count FROM cells")
     release = case.release
     listed = [quoted(name) for name in case.table.sensitive for name in
               release.shown_as(release.column(name))]  # fmt: skip
-    shown = connection.sql(
-        f"SELECT {', '.join([_hash(names), *listed])}, count(*)::BIGINT AS count FROM published "
-        "GROUP BY ALL"
-    ).to_arrow_table()
+    shown = case.columns(
+        f"SELECT {', '.join([_hash(names), *listed])}, count(*)::BIGINT AS count "
+        f"FROM {case.complete('published')} GROUP BY ALL"
+    )
     for code, column in zip(codes, case.table.sensitive, strict=True):
         shown = shown.append_column(code, pa.array(release.shown_codes(shown, column)))
     return EquivalenceClasses(

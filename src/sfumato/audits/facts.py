@@ -12,14 +12,11 @@ from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase, concerns, quoted
 from sfumato.audits.findings import Direction, Finding
 from sfumato.columns import Column, Range, Values, value_text, value_to_json
-from sfumato.draws import Draws
 from sfumato.engines.binning import bins_of
-from sfumato.engines.choosing import with_counts
 from sfumato.engines.publication import missing_rule
 from sfumato.engines.quasi import QuasiColumn
 from sfumato.engines.staging import is_coded, stage
 from sfumato.engines.together import told_by_release
-from sfumato.errors import SfumatoError
 from sfumato.guarantees import ReconstructionPrivacy
 from sfumato.mechanisms.buckets.ways import BucketMechanism
 from sfumato.operators import Decoy
@@ -28,12 +25,10 @@ from sfumato.release import (
     GeneralizedRelease,
     PerturbedRelease,
     Release,
-    scan,
     typed_values,
 )
 from sfumato.release.manifest import BlockNode, PerturbedPart
 from sfumato.release.values import in_utc
-from sfumato.scratch import scratch_database
 
 
 @concerns(Release)
@@ -137,9 +132,7 @@ def _strange(case: AuditCase, column: Column) -> Iterator[str]:
 
 
 def _distinct(case: AuditCase, shown: str) -> pa.Array:
-    with scratch_database() as connection:
-        query = f"SELECT DISTINCT {shown} AS v FROM {scan(case.release.records)}"
-        distinct = in_utc(connection.sql(query).to_arrow_table().column("v")).combine_chunks()
+    distinct = in_utc(case.columns(f"SELECT DISTINCT {shown} AS v FROM published").column("v"))
     return pa.concat_arrays(distinct.chunks) if isinstance(distinct, pa.ChunkedArray) else distinct
 
 
@@ -181,11 +174,7 @@ def check_facts(case: AuditCase) -> Iterator[Finding]:
             if combination.exceeds and not manifest.joint
         )
         wrong += [] if plan.beyond == beyond else ["beyond"]
-        try:
-            profile = with_counts(case.profile, [case.mechanism], case.table)
-            public = case.mechanism.plan(profile, case.guarantee, Draws.from_seed(0)).public()
-        except SfumatoError:
-            public = {}
+        public = {} if case.plan is None else case.plan.public()
         part = convert(public, PerturbedPart) if "operators" in public else plan
         if case.rows_of_people_withheld:
             pass  # which rows were drawn decides, and only the receipt tells
@@ -212,18 +201,12 @@ def _cuts_follow(case: AuditCase, nodes: Sequence[BlockNode]) -> bool:
 @concerns(PerturbedRelease, BucketedRelease)
 def check_quasi_columns(case: AuditCase) -> Iterator[Finding]:
     """The quasi columns are the raw ones as a multiset, less the withheld records."""
-    columns = ", ".join(quoted(name) for name in case.table.quasi)
-    if not columns or isinstance(case.guarantee, ReconstructionPrivacy):
+    if not case.quasi or isinstance(case.guarantee, ReconstructionPrivacy):
         return  # values may be merged; the sizes of all groups are checked instead
-    absent, invented = (int(number) for number in case.connect().execute(
-        f"""
-        SELECT coalesce(sum(n) FILTER (n > 0), 0), coalesce(-sum(n) FILTER (n < 0), 0) FROM (
-            SELECT {columns}, sum(side) AS n FROM (
-                SELECT {columns}, 1 AS side FROM raw
-                UNION ALL SELECT {columns}, -1 AS side FROM published
-            ) GROUP BY {columns} HAVING sum(side) <> 0)
-        """
-    ).fetchall()[0])  # fmt: skip
+    ((absent, invented),) = case.rows(
+        "SELECT coalesce(sum(n) FILTER (n > 0), 0)::BIGINT, "
+        f"coalesce(-sum(n) FILTER (n < 0), 0)::BIGINT FROM {case.balance}"
+    )
     off = invented + abs(absent - case.release.manifest.suppressed)
     witness = f"{invented:,} published records match no raw record, {absent:,} raw records are "
     witness += "not there"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
 
 import pyarrow as pa
 
@@ -18,7 +17,6 @@ from sfumato.audits.case import AuditCase, concerns, quoted, same
 from sfumato.audits.findings import Direction, Finding
 from sfumato.columns import value_text
 from sfumato.engines.cautions import repeating_columns
-from sfumato.errors import DataError
 from sfumato.guarantees import ReconstructionPrivacy
 from sfumato.guarantees.base import odds
 from sfumato.profile import Histogram
@@ -58,14 +56,12 @@ def check_people(case: AuditCase) -> Iterator[Finding]:
 def _rows_of_people(case: AuditCase) -> Iterator[Finding]:
     """How many rows of people are published, in all and of each who can be followed: records whose
     quasi-identifiers nobody but one person has are that person's."""
-    rule, connection = case.release.manifest.person, case.connect()
+    rule, names = case.release.manifest.person, case.quasi
     assert rule is not None
-    connection.register("stream", case.raw_reader(rule.column))
-    connection.execute("CREATE TABLE people AS SELECT * FROM stream")
-    published, withheld = connection.execute(
+    ((published, withheld),) = case.rows(
         f"SELECT sum(least(n, {rule.rows})), sum(greatest(n - {rule.rows}, 0)) FROM "
-        "(SELECT count(*) AS n FROM people GROUP BY __person)"
-    ).fetchall()[0]
+        "(SELECT count(*) AS n FROM raw GROUP BY __person)"
+    )
     yield Finding.limited(
         catalogue.PERSON_ROWS,
         case.release.rows + case.withheld_by_plan if rule.suppressed == withheld else -1,
@@ -74,21 +70,20 @@ def _rows_of_people(case: AuditCase) -> Iterator[Finding]:
         about=str(rule.rows),
         witness=f"{int(withheld):,} rows beyond that, the manifest says {rule.suppressed:,}",
     )
-    names = [quoted(name) for name in case.table.quasi]
     as_they_are = isinstance(case.release, PerturbedRelease | BucketedRelease)
     if not names or not as_they_are or isinstance(case.guarantee, ReconstructionPrivacy):
         return  # in ranges, sets and merged values nobody's own columns are published
     listed = ", ".join(names)
-    people, beyond, most = connection.execute(
+    ((people, beyond, most),) = case.rows(
         f"""
-        WITH own AS (SELECT {listed}, any_value(__person) AS person FROM people
+        WITH own AS (SELECT {listed}, any_value(__person) AS person FROM raw
                      GROUP BY {listed} HAVING count(DISTINCT __person) = 1),
              shown AS (SELECT {listed}, count(*) AS n FROM published GROUP BY {listed}),
              by_person AS (SELECT person, sum(p.n) AS n FROM own AS o
                            JOIN shown AS p ON {same("o", "p", names)} GROUP BY person)
         SELECT count(*), count(*) FILTER (n > {rule.rows}), max(n) FROM by_person
         """
-    ).fetchall()[0]
+    )
     witness = f"{people:,} people whom their quasi-identifiers single out"
     if beyond:
         witness = f"{int(most):,} rows of one person; {witness}"
@@ -97,25 +92,16 @@ def _rows_of_people(case: AuditCase) -> Iterator[Finding]:
 
 def _several(case: AuditCase, key: str) -> Finding:
     """How many people have several records, and what these may tell together."""
-    names = case.table.source.schema.names
-    if key not in names:
-        raise DataError(
-            f"{case.table.label} has no column {key!r} to be the key. Columns: {', '.join(names)}."
-        )
-    connection = case.connect()
-    connection.register("stream", case.raw_reader(key))
-    connection.execute("CREATE TABLE people AS SELECT * FROM stream")
-    several, most = connection.execute(
-        "SELECT count(*) FILTER (n > 1), max(n) FROM "
-        "(SELECT count(*) AS n FROM people GROUP BY __person)"
-    ).fetchall()[0]
+    ((several, most),) = case.rows(
+        "SELECT count(*) FILTER (n > 1), max(n) FROM (SELECT count(*) AS n FROM raw GROUP BY __key)"
+    )
     if not several:
         return Finding.none(catalogue.PERSON_TOGETHER, 0)
     said = [f"up to {int(most):,} of one"]
     said += [
         _ceiling_then(case, histogram, int(most)) for histogram in case.profile.histograms.values()
     ]
-    said += _followed(case, connection)
+    said += _followed(case)
     said.append(f"publish with --person {key}")
     return Finding.none(catalogue.PERSON_TOGETHER, int(several), witness="; ".join(said))
 
@@ -141,11 +127,11 @@ def _ceiling_then(case: AuditCase, histogram: Histogram, most: int) -> str:
     )
 
 
-def _followed(case: AuditCase, connection: Any) -> Iterator[str]:
+def _followed(case: AuditCase) -> Iterator[str]:
     """People with several records in buckets whom their quasi-identifiers single out, and whose
     records say the same: the chance of v is proportional to share(v) · Π (its share of a bucket's
     list / share(v)) over the buckets of their records."""
-    names = [quoted(name) for name in case.table.quasi]
+    names = case.quasi
     several = len(case.profile.histograms) > 1  # each by itself would tell too little
     if not isinstance(case.release, BucketedRelease) or not names or several:
         return
@@ -158,13 +144,13 @@ def _followed(case: AuditCase, connection: Any) -> Iterator[str]:
         "share": pa.array([float(share) for share in histogram.shares]),
         "ceiling": pa.array([float(ceiling) for ceiling in case.guarantee.ceilings(histogram)]),
     }
-    connection.register("domain", pa.table(domain_columns))
-    people, beyond, certain = connection.execute(
+    case.database.register("domain", pa.table(domain_columns))
+    ((people, beyond, certain),) = case.rows(
         f"""
-        WITH own AS (SELECT {listed}, any_value(__person) AS person FROM people
-                     GROUP BY {listed} HAVING count(DISTINCT __person) = 1),
-             alike AS (SELECT __person AS person, any_value(__code_0) AS truth FROM people
-                       GROUP BY __person HAVING count(*) > 1 AND count(DISTINCT __code_0) = 1),
+        WITH own AS (SELECT {listed}, any_value(__key) AS person FROM raw
+                     GROUP BY {listed} HAVING count(DISTINCT __key) = 1),
+             alike AS (SELECT __key AS person, any_value(__code_0) AS truth FROM raw
+                       GROUP BY __key HAVING count(*) > 1 AND count(DISTINCT __code_0) = 1),
              followed AS MATERIALIZED (SELECT person, truth, bucket FROM own AS o
                       JOIN alike USING (person) JOIN published AS p ON {same("o", "p", names)}),
              sizes AS (SELECT bucket, sum(count) AS size FROM {lists} GROUP BY bucket),
@@ -184,7 +170,7 @@ def _followed(case: AuditCase, connection: Any) -> Iterator[str]:
         SELECT count(*), count(*) FILTER (chance > ceiling + 1e-9),
                count(*) FILTER (chance > {_CERTAIN}) FROM chances WHERE code = truth
         """
-    ).fetchall()[0]
+    )
     yield (
         f"of {people:,} people whom their quasi-identifiers single out and whose records say the "
         f"same, {beyond:,} have a posterior beyond their ceiling and {certain:,} are certain"

@@ -17,7 +17,7 @@ from sfumato.draws import IntArray
 from sfumato.engines.counting import count_holders
 from sfumato.guarantees import OddsGuarantee, RhoPrivacy, SmallSum
 from sfumato.guarantees.rho import SHARES_READER
-from sfumato.mechanisms.partitioned import PartitionedPerturbation, SubTables, cut_table
+from sfumato.mechanisms.partitioned import PartitionedPlan, SubTables
 from sfumato.mechanisms.perturbed import within
 from sfumato.operators import Decoy, Operator, Parts
 from sfumato.release import PerturbedRelease
@@ -125,9 +125,7 @@ def check_parts(case: AuditCase) -> Iterator[Finding]:
             )
             continue
         names = ", ".join(map(quoted, case.release.shown_as(case.release.column(column))))
-        shown = case.connect().sql(
-            f"SELECT {names}, count(*)::BIGINT AS n FROM published GROUP BY ALL"
-        ).to_arrow_table()  # fmt: skip
+        shown = case.columns(f"SELECT {names}, count(*)::BIGINT AS n FROM published GROUP BY ALL")
         symbols, counts = case.release.shown_codes(shown, column), shown.column("n").to_numpy()
         sizes = np.bincount(
             operator.symbol_parts[symbols[symbols >= 0]],
@@ -147,11 +145,9 @@ def check_parts(case: AuditCase) -> Iterator[Finding]:
 
 def quotas_of(case: AuditCase, column: str, operator: Parts) -> IntArray | None:
     """Counts by (part, value), planned from the raw histogram again."""
-    mechanism, guarantee = case.mechanism, case.guarantee
-    if not isinstance(mechanism, PartitionedPerturbation) or not isinstance(guarantee, RhoPrivacy):
+    if not isinstance(case.plan, PartitionedPlan):
         return None
-    histogram = case.profile.histograms[column]
-    cut = cut_table(histogram, guarantee, mechanism.inside)
+    cut = case.plan.columns[column]
     return cut.quotas if cut.operator == operator else None
 
 

@@ -10,6 +10,7 @@ now, as many values must come back as people stayed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
@@ -81,12 +82,13 @@ def _difference(then: Release, now: Release, column: str) -> str | None:
 
 def _alike(case: AuditCase, then: Release, column: str) -> Finding:
     """How many people who stayed are shown with another value."""
-    quasi = [name for name in case.table.quasi if _has(then.quasi, name)]
+    now, quasi = case.release, [name for name in case.table.quasi if _has(then.quasi, name)]
     names = ["q", *(f"q{index}" for index in range(len(quasi)))]  # `q`, always 0: never no column
     olds = [f"old_{name}" for name in names]
     raw = ["0", *map(quoted, quasi)]
-    sides = (("then", then, olds), ("now", case.release, names))
-    with scratch_database() as database:
+    sides = (("then", then, olds), ("now", now, names))
+    before = AuditCase(case.before_table or case.table, then, key=case.key)
+    with closing(before), scratch_database() as database:
         for side, release, named in sides:
             columns = ", ".join(f"{name} AS {q}" for name, q in zip(raw, named, strict=True))
             database.execute(
@@ -94,17 +96,14 @@ def _alike(case: AuditCase, then: Release, column: str) -> Finding:
                 f"count(*) AS n FROM {scan(release.records)} GROUP BY ALL"
             )
             if case.before_table is not None:
-                earlier = AuditCase(case.before_table, release) if side == "then" else case
-                _load_people(database, earlier, side, columns, column, case.key or "")
+                people = _people(case if release is now else before, columns, column)
+                database.register(f"people_{side}", people)
         old, new = ", ".join(olds), ", ".join(names)
         if case.before_table is None:  # whoever is alone in both is taken for the same person
             alone = "(SELECT {0} FROM shown_{1} GROUP BY {0} HAVING sum(n) = 1)"
-            pairs = " AND ".join(
-                f"{o} IS NOT DISTINCT FROM {n}" for o, n in zip(olds, names, strict=True)
-            )
-            stayed = f"SELECT *, 1 AS people FROM {alone.format(old, 'then')} JOIN " + (
-                f"{alone.format(new, 'now')} ON {pairs}"
-            )
+            pairs = [f"{o} IS NOT DISTINCT FROM {n}" for o, n in zip(olds, names, strict=True)]
+            stayed = f"SELECT *, 1 AS people FROM {alone.format(old, 'then')} JOIN "
+            stayed += f"{alone.format(new, 'now')} ON {' AND '.join(pairs)}"
         else:
             stayed = f"SELECT {old}, {new}, count(*) AS people FROM people_then JOIN people_now "
             stayed += "USING (key, code) GROUP BY ALL"
@@ -146,29 +145,20 @@ def _alike(case: AuditCase, then: Release, column: str) -> Finding:
     return Finding.none(catalogue.AS_BEFORE, lost, column=column, witness=witness)
 
 
-def _load_people(
-    database: Any, case: AuditCase, side: str, columns: str, column: str, key: str
-) -> None:
-    """`people_then` or `people_now`: key, quasi-identifiers, and the code of the true value."""
-    table, domain = case.table, case.release.domain(column).to_pylist()
-    if key not in table.source.schema.names:
-        raise DataError(f"{table.label} has no column {key!r} (named as key).")
-    index = table.sensitive.index(column)
+def _people(case: AuditCase, columns: str, column: str) -> pa.Table:
+    """Key, quasi-identifiers, and the place of the true value in the release's domain."""
+    domain = {value: place for place, value in enumerate(case.release.domain(column).to_pylist())}
     values = case.profile.histograms[column].values
-    places = {value: place for place, value in enumerate(domain)}
-    codes = {"__code": range(len(values)), "code": [places.get(value, -1) for value in values]}
-    with reading_errors(table.source):
-        database.register("stream", case.raw_reader(key))
-        database.register("codes", pa.table({name: list(of) for name, of in codes.items()}))
-        database.execute(
-            f"CREATE TABLE people_{side} AS SELECT {columns}, __person::VARCHAR AS key, c.code "
-            f"FROM stream LEFT JOIN codes AS c ON c.__code = stream.__code_{index}"
+    codes = {"raw": range(len(values)), "code": [domain.get(value) for value in values]}
+    with reading_errors(case.table.source):
+        ((repeats,),) = case.rows("SELECT count(*) - count(DISTINCT __key) FROM raw")
+        if repeats:
+            raise DataError(
+                f"The key column {case.key!r} of {case.table.label} repeats or lacks {repeats:,} "
+                "keys, so people cannot be followed by it."
+            )
+        case.database.register("codes", pa.table({name: list(of) for name, of in codes.items()}))
+        return case.columns(
+            f"SELECT {columns}, __key::VARCHAR AS key, c.code FROM raw JOIN codes AS c ON c.raw = "
+            f"raw.__code_{case.table.sensitive.index(column)} WHERE c.code IS NOT NULL"
         )
-    repeated = database.execute(f"SELECT count(*) - count(DISTINCT key) FROM people_{side}")
-    (repeats,) = repeated.fetchall()[0]
-    if repeats:
-        raise DataError(
-            f"The key column {key!r} of {table.label} repeats or lacks {repeats:,} keys, so people "
-            "cannot be followed by it."
-        )
-    database.execute(f"DELETE FROM people_{side} WHERE code IS NULL OR code < 0")

@@ -7,7 +7,7 @@ audit makes it again and holds the release against it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,35 +15,29 @@ from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase, concerns, quoted
 from sfumato.audits.findings import CheckResult, Direction, Finding
 from sfumato.columns import in_json, value_text, value_to_json
-from sfumato.draws import Draws, IntArray
-from sfumato.engines.choosing import with_counts
-from sfumato.errors import SfumatoError
+from sfumato.draws import IntArray
 from sfumato.guarantees import ReconstructionPrivacy
 from sfumato.mechanisms.reconstruction.sampled import SampledPlan
-from sfumato.mechanisms.sps import SamplingPerturbingScaling
 
 
+@dataclass(frozen=True, eq=False)
 class Sampled:
     """The plan that the manifest's mechanism makes for the raw table, and what the release shows:
-    rows by (group, value, part); `strangers` are in no group of the table."""
+    rows by (group, value, part); of those `strangers` are in no group of the table."""
 
-    def __init__(self, case: AuditCase) -> None:
-        mechanism, manifest = case.mechanism, case.release.manifest
-        if not isinstance(mechanism, SamplingPerturbingScaling):
-            raise SfumatoError(f"'{manifest.mechanism}' does not keep '{case.guarantee}'.")
-        profile = with_counts(case.profile, [mechanism], case.table)
-        self.case = case
-        self.plan: SampledPlan = mechanism.plan(profile, case.guarantee, Draws.from_seed(0))
+    plan: SampledPlan
+    rows: dict[str, IntArray]
+    strangers: int
 
-    @cached_property
-    def rows(self) -> dict[str, IntArray]:
-        """Published rows of groups that the table has: group, value, part, count."""
-        plan, column = self.plan, self.plan.histogram.column
+    @classmethod
+    def of(cls, case: AuditCase) -> Sampled | None:
+        """None where the mechanism makes no such plan."""
+        if not isinstance(case.plan, SampledPlan):
+            return None
+        plan, column = case.plan, case.plan.histogram.column
         domains = {quasi.column: quasi.values for quasi in plan.quasi()}
         chosen = ", ".join(quoted(name) for name in (*domains, column, "part"))
-        shown = self.case.connect().sql(
-            f"SELECT {chosen}, count(*)::BIGINT AS n FROM published GROUP BY ALL"
-        ).to_arrow_table()  # fmt: skip
+        shown = case.columns(f"SELECT {chosen}, count(*)::BIGINT AS n FROM published GROUP BY ALL")
         key, grouped = np.zeros(shown.num_rows, np.int64), np.ones(shown.num_rows, np.bool_)
         codes = {}
         for name, values in {**domains, column: plan.histogram.values}.items():
@@ -56,10 +50,10 @@ class Sampled:
         group = np.minimum(np.searchsorted(plan.groups.keys, key), len(plan.groups) - 1)
         grouped &= plan.groups.keys[group] == key
         count = shown.column("n").to_numpy()
-        self.strangers = int(count[~grouped].sum())
+        strangers = int(count[~grouped].sum())
         part = shown.column("part").to_numpy().astype(np.int64)
         cells = {"group": group, "value": codes[column], "part": part, "count": count}
-        return {name: array[grouped] for name, array in cells.items()}
+        return cls(plan, {name: array[grouped] for name, array in cells.items()}, strangers)
 
     def group_text(self, group: int) -> str:
         """A group as a message names it: its quasi values and its size."""
@@ -75,10 +69,10 @@ class Sampled:
 @concerns(ReconstructionPrivacy)
 def check_sampled(case: AuditCase) -> Iterator[Finding]:
     """Everything exact about a release under reconstruction privacy."""
-    try:
-        sampled = Sampled(case)
-    except SfumatoError as error:
-        yield Finding.plain(catalogue.PLAN, False, witness=str(error))
+    sampled = Sampled.of(case)
+    if sampled is None:
+        witness = f"'{case.release.manifest.mechanism}' makes no plan for '{case.guarantee}'"
+        yield Finding.plain(catalogue.PLAN, False, witness=witness)
         return
     public, stated = sampled.plan.public(), in_json(case.release.plan)
     for part, what in (("operators", "operator"), ("merges", "merges"), ("sampling", "sampling")):
@@ -158,9 +152,8 @@ def sampled_distances(case: AuditCase) -> Iterator[tuple[np.ndarray, Callable[[i
     copies. With mean Σ n (p Σ f² + q); draws add at most Σ n Σ (p f + q) f² to the variance, the
     rounding of a sample p² and that of copies (n/N)², all terms within [−1, 1].
     """
-    try:
-        sampled = Sampled(case)
-    except SfumatoError:
+    sampled = Sampled.of(case)
+    if sampled is None:
         return
     plan, rows = sampled.plan, sampled.rows
     groups, m = plan.groups, plan.setting.values
