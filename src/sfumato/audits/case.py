@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
@@ -28,6 +28,8 @@ from sfumato.table.sources import find_source
 
 if TYPE_CHECKING:
     from sfumato.audits.replay import Matches
+
+SomePlan = TypeVar("SomePlan", bound=Plan)
 
 
 @dataclass(eq=False)
@@ -93,6 +95,11 @@ class AuditCase:
             return self.mechanism.plan(profile, self.guarantee, Draws.from_seed(0))
         except SfumatoError:
             return None
+
+    def planned(self, kind: type[SomePlan]) -> SomePlan | None:
+        """`plan` where it is of this kind, as the exact checks of some mechanisms need it."""
+        made = self.plan
+        return made if isinstance(made, kind) else None
 
     def raw_batches(self) -> Iterator[pa.RecordBatch]:
         """The raw quasi-identifiers, `persons`, and the codes of the sensitive columns as

@@ -145,9 +145,10 @@ def check_parts(case: AuditCase) -> Iterator[Finding]:
 
 def quotas_of(case: AuditCase, column: str, operator: Parts) -> IntArray | None:
     """Counts by (part, value), planned from the raw histogram again."""
-    if not isinstance(case.plan, PartitionedPlan):
+    plan = case.planned(PartitionedPlan)
+    if plan is None:
         return None
-    cut = case.plan.columns[column]
+    cut = plan.columns[column]
     return cut.quotas if cut.operator == operator else None
 
 

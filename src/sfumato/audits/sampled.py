@@ -32,9 +32,10 @@ class Sampled:
     @classmethod
     def of(cls, case: AuditCase) -> Sampled | None:
         """None where the mechanism makes no such plan."""
-        if not isinstance(case.plan, SampledPlan):
+        plan = case.planned(SampledPlan)
+        if plan is None:
             return None
-        plan, column = case.plan, case.plan.histogram.column
+        column = plan.histogram.column
         domains = {quasi.column: quasi.values for quasi in plan.quasi()}
         chosen = ", ".join(quoted(name) for name in (*domains, column, "part"))
         shown = case.columns(f"SELECT {chosen}, count(*)::BIGINT AS n FROM published GROUP BY ALL")
