@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import socket
-import time
 from typing import Any
 
 import pytest
 
-from sfumato.web import bodies, server
+from sfumato.web import bodies
 
 
 def _closed(raw: socket.socket) -> bytes:
@@ -29,14 +28,6 @@ def _connect(site: Any) -> socket.socket:
     return socket.create_connection(("127.0.0.1", int(site.port)), timeout=30)
 
 
-def test_headers_that_never_end(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "HEADER_PATIENCE", 0.3)
-    raw = _connect(site)
-    raw.sendall(f"GET /api/jobs HTTP/1.1\r\nHost: 127.0.0.1:{site.port}\r\n".encode())
-    assert _closed(raw) == b""
-    assert _closed(_connect(site)) == b""  # who says nothing at all
-
-
 def test_a_body_that_never_ends(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bodies, "PATIENCE", 0.3)
     raw = _connect(site)
@@ -46,29 +37,6 @@ def test_a_body_that_never_ends(site: Any, monkeypatch: pytest.MonkeyPatch) -> N
         "{".encode()
     )
     assert _closed(raw).startswith(b"HTTP/1.1 408")
-
-
-def test_many_silent_connections_do_not_lock_others_out(
-    site: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(server, "MOST_CONNECTIONS", 20)
-    monkeypatch.setattr(server, "HEADER_PATIENCE", 1.0)
-    silent = [_connect(site) for _ in range(40)]
-    end = time.monotonic() + 30
-    while time.monotonic() < end:
-        try:
-            if site.stranger().get("/").status_code == 200:
-                break
-        except OSError:
-            pass
-        except Exception as error:
-            if "Protocol" not in type(error).__name__ and "Read" not in type(error).__name__:
-                raise
-        time.sleep(0.1)
-    else:
-        pytest.fail("nobody else gets in")
-    for raw in silent:
-        raw.close()
 
 
 def test_headers_without_end(site: Any) -> None:

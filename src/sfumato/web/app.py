@@ -10,13 +10,14 @@ from pathlib import Path
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
+from starlette.responses import FileResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from sfumato.errors import SfumatoError
 from sfumato.processes import TaskFailed, unexpected
-from sfumato.web import api, jobs_api, pages, session_api, tables_api
+from sfumato.web import api, jobs_api, session_api, tables_api
 from sfumato.web.answers import Refusal, in_page_words, problem
 from sfumato.web.guard import Guard
 from sfumato.web.jobs import Jobs, NoSuchJob
@@ -69,9 +70,9 @@ def build(
 
     inside = Starlette(
         routes=[
-            Route("/", pages.index, methods=["GET"]),
-            Route("/static/{name}", pages.static, methods=["GET"]),
-            Route("/vendor/{name}", pages.vendored, methods=["GET"]),
+            Route("/", index, methods=["GET"]),
+            Mount("/static", StaticFiles(packages=[("sfumato.web", "static")])),
+            Mount("/vendor", StaticFiles(packages=[("sfumato.pages", "vendor")])),
             Route("/api/session", session_api.sign_in, methods=["POST"]),
             Route("/api/session", session_api.sign_out, methods=["DELETE"]),
             Route("/api/session/link", session_api.new_link, methods=["POST"]),
@@ -107,6 +108,10 @@ def build(
         lifespan=life,
     )
     return Guard(inside, sessions, hosts)
+
+
+async def index(request: Request) -> Response:
+    return FileResponse(Path(__file__).with_name("static") / "index.html")
 
 
 async def _told(request: Request, error: Exception) -> Response:

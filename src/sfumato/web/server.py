@@ -1,8 +1,7 @@
-"""Running the server: on this machine alone unless told otherwise, and not for the slow."""
+"""Running the server: on this machine alone unless told otherwise."""
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,57 +9,11 @@ from ipaddress import ip_address
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from sfumato.errors import UsageError
 from sfumato.web.app import Settings, build
 from sfumato.web.sessions import Sessions
 from sfumato.web.state import StateFolder
-
-HEADER_PATIENCE = 10.0  # seconds that a client may take to say what it wants
-MOST_CONNECTIONS = 200
-
-
-class PatientProtocol(H11Protocol):
-    """HTTP whose clients must come to the point: a connection without a request is closed."""
-
-    _deadline: asyncio.TimerHandle | None = None
-    _made = 0.0
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._made = self.loop.time()
-        if len(self.connections) > MOST_CONNECTIONS:
-            self._make_room()
-        self._deadline = self.loop.call_later(HEADER_PATIENCE, self._give_up)
-
-    def _make_room(self) -> None:
-        """Of connections that ask nothing, the oldest goes: idle ones must lock nobody out."""
-        idle = [
-            connection for connection in self.connections if isinstance(connection, PatientProtocol)
-        ]
-        idle = [
-            protocol
-            for protocol in idle
-            if protocol.cycle is None or protocol.cycle.response_complete
-        ]
-        min(idle, key=lambda each: each._made, default=self).transport.abort()
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if self.cycle is not None and self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-        super().connection_lost(exc)
-
-    def _give_up(self) -> None:
-        if self.cycle is None and not self.transport.is_closing():
-            self.transport.abort()
 
 
 @dataclass(frozen=True)
@@ -150,7 +103,7 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http=PatientProtocol,
+                http="h11",
                 ws="none",
                 lifespan="on",
                 log_config=None,
