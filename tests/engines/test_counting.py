@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 import sfumato as sf
 from sfumato.columns import Values
-from sfumato.engines import staging
 from sfumato.engines.coding import SensitiveCoder, person_keys
 from sfumato.engines.counting import check_keys, count_cells, take_profile
 from sfumato.engines.stream import ranks_in_value
 from sfumato.errors import DataError
+from sfumato.table import staging
 from sfumato.table.sources import Source
 
 

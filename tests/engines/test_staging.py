@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from sfumato.engines import staging
+from sfumato.table import staging
 
 
 @pytest.mark.parametrize("taken", [0, 1, 9])

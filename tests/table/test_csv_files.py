@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
@@ -225,3 +226,14 @@ def test_a_receipt_remembers_how_a_file_was_read(tmp_path: Path) -> None:
         missing_markers="?",
     )  # fmt: skip
     assert sf.audit(path, tmp_path / "r", receipt=tmp_path / "receipt").holds
+
+
+def test_missing_sensitive_values_are_told_at_reading(tmp_path: Path) -> None:
+    """Of all columns at once, and counted as they are read: NaN is missing, and so is a marker."""
+    frame = pa.table({"x": [1, 2, 3], "a": ["u", None, "?"], "b": [1.0, float("nan"), 2.0]})
+    roles: dict[str, Any] = {"quasi": "x", "sensitive": "a,b", "missing_markers": "?"}
+    pq.write_table(frame, tmp_path / "a.parquet")
+    for origin in (frame, tmp_path / "a.parquet"):
+        with pytest.raises(DataError, match=r"Column 'a' of .* has 2 rows .* and column 'b' .* 1 "):
+            sf.read(origin, **roles)
+        assert sf.read(origin, **roles, missing="value").sensitive == ("a", "b")

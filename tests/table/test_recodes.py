@@ -215,9 +215,8 @@ def test_a_hierarchy_that_nobody_uses_is_refused(tmp_path: Path) -> None:
     assert {row["zip"] for row in asked.to_json()["rows"]} == {code[:4] for code in zips}
 
 
-def test_groups_that_lack_a_value_say_how_many_not_which(tmp_path: Path) -> None:
-    table = sf.read(
-        people(50), quasi=[], sensitive="icd", drop_rest=True, recode={"icd": "groups(a:b)"}
-    )
+def test_groups_that_lack_a_value_say_how_many_not_which() -> None:
     with pytest.raises(DataError, match=r"Column 'icd' has values without a group, in 50 of 50"):
-        list(table.batches(["icd"]))
+        sf.read(
+            people(50), quasi=[], sensitive="icd", drop_rest=True, recode={"icd": "groups(a:b)"}
+        )

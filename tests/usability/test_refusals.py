@@ -150,9 +150,9 @@ FLAGS = {
     ("--missing", "guess"): "'missing' must be refuse, value or drop. Got 'guess' instead.",
     ("--bins", "id=0,50,100"): "A recode is given for 'id', which is not published.",
     ("--recode", "age=bin(0, 1)"): "There is no recode 'bin'. There are: bins(0, 18, 65, inf), …",
-    ("--recode", "age=prefix(0)"): "The 'length' parameter must be a whole number, at least 1. "
-    "Got 0 instead.",
-    ("--recode", "age=round(x)"): "The 'step' parameter must be a number such as 0.3 or 1/13.…",
+    ("--recode", "age=prefix(0)"): "The 'length' parameter of prefix must be a whole number of "
+    "at least 1. Got 0 instead.",
+    ("--recode", "age=round(x)"): "The 'step' parameter of round must be a number such as 0.3 or …",
     ("--recode", "sex=month"): "Column 'sex' of {file} is string; month needs dates.",
     ("--recode", "sex=groups(F:1)"): "Column 'sex' has values without a group, in …",
     ("--bins", "disease=0,1,2"): "Column 'disease' of {file} is string; bins needs numbers.",

@@ -30,11 +30,11 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 moment, number = sys.argv[1], int(sys.argv[2])
 sys.argv[1:] = sys.argv[3:]
-import sfumato.engines.engine, sfumato.engines.counting, sfumato.engines.staging
+import sfumato.engines.engine, sfumato.engines.counting, sfumato.table.staging
 import sfumato.engines.spelling, sfumato.table.spool, sfumato.release.bundle
 import sfumato.engines.choosing, sfumato.engines.publishing
 places = {
-    "reading": (sfumato.engines.staging.Dictionary, "add"),
+    "reading": (sfumato.table.staging.Dictionary, "add"),
     "planning": (sfumato.engines.publishing, "choose_plan"),
     "applying": (sfumato.table.spool.Spool, "add"),
     "writing": (sfumato.engines.spelling, "_opened"),

@@ -15,7 +15,6 @@ from sfumato.draws import Draws
 from sfumato.engines.choosing import with_counts
 from sfumato.engines.coding import SensitiveCoder
 from sfumato.engines.counting import take_profile
-from sfumato.engines.staging import drop_missing
 from sfumato.errors import DataError, SfumatoError
 from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.mechanisms import Mechanism, Plan, parse_mechanism
@@ -25,6 +24,7 @@ from sfumato.scratch import scratch_database
 from sfumato.table import Bins, Missing, Table, read
 from sfumato.table.quasi_k import QuasiMerge
 from sfumato.table.sources import find_source
+from sfumato.table.staging import drop_missing
 
 if TYPE_CHECKING:
     from sfumato.audits.replay import Matches

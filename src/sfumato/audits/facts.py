@@ -15,7 +15,6 @@ from sfumato.columns import Column, Range, Values, value_text, value_to_json
 from sfumato.engines.binning import bins_of
 from sfumato.engines.publication import missing_rule
 from sfumato.engines.quasi import QuasiColumn
-from sfumato.engines.staging import is_coded, stage
 from sfumato.engines.together import told_by_release
 from sfumato.guarantees import ReconstructionPrivacy
 from sfumato.mechanisms.buckets.ways import BucketMechanism
@@ -29,6 +28,7 @@ from sfumato.release import (
 )
 from sfumato.release.manifest import BlockNode, PerturbedPart
 from sfumato.release.values import in_utc
+from sfumato.table.staging import is_coded, stage
 
 
 @concerns(Release)

@@ -17,11 +17,11 @@ import pyarrow as pa
 from sfumato.blocks import as_codes, as_numbers, reached
 from sfumato.columns import Value, value_to_json
 from sfumato.draws import IntArray
-from sfumato.engines.staging import Staged, stage, staged
 from sfumato.operators.base import FloatArray
 from sfumato.profile import BinnedCounts, ColumnBins, Holdings
 from sfumato.scratch import scratch_database
 from sfumato.table import Table
+from sfumato.table.staging import Staged, stage, staged
 
 BINS = 32  # of a column of numbers: about as many records in each
 MOST_VALUES = 62  # of other columns: rarer values share a bin

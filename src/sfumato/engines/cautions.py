@@ -19,10 +19,10 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.draws import IntArray
-from sfumato.engines.staging import drop_missing
 from sfumato.guarantees import Guarantee
 from sfumato.private import MODE, keep_private, read_private
 from sfumato.table import Table
+from sfumato.table.staging import drop_missing
 
 SEEN = 100_000  # rows looked at
 _LEAST = (

@@ -11,13 +11,13 @@ from sfumato.columns import list_some, value_text
 from sfumato.draws import Draws
 from sfumato.engines.binning import count_binned
 from sfumato.engines.counting import Progress, count_cells, count_holdings, take_profile
-from sfumato.engines.staging import no_progress, stage
 from sfumato.errors import UsageError
 from sfumato.guarantees import DEFAULT_PROMISE, Guarantee
 from sfumato.guarantees.value_table import label
 from sfumato.mechanisms import MECHANISMS, Mechanism, Plan, TablePlan, mechanisms_for
 from sfumato.profile import Holdings, Profile
 from sfumato.table import Table
+from sfumato.table.staging import no_progress, stage
 from sfumato.textform import decimal_text, rational
 
 MOST_IN_BLOCKS = 1000  # values: answers from blocks take seconds with more, so a default has none

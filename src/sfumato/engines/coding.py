@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from sfumato.columns import Value, value_to_json
 from sfumato.draws import IntArray
-from sfumato.engines.staging import without_nan
 from sfumato.table import Table
+from sfumato.table.staging import without_nan
 
 
 class SensitiveCoder:

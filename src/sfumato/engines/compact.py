@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 from sfumato.columns import Column, Values
 from sfumato.engines.quasi import QuasiColumn
 from sfumato.engines.spelling import Spelled
-from sfumato.engines.staging import code_type
 from sfumato.mechanisms import Published
 from sfumato.profile import Histogram, Profile
 from sfumato.table import Table
+from sfumato.table.staging import code_type
 
 
 def compact(

@@ -11,13 +11,13 @@ import pyarrow.compute as pc
 
 from sfumato.columns import Range, Value, Values
 from sfumato.draws import IntArray
-from sfumato.engines.staging import MOST_VALUES, Staged, no_progress, stage, staged
 from sfumato.errors import DataError
 from sfumato.operators.base import FloatArray
 from sfumato.pace import Progress as Progress  # told to everybody above
 from sfumato.profile import Cells, Histogram, Holders, Holdings, Profile
 from sfumato.table import Table
 from sfumato.table.reading import MARKERS
+from sfumato.table.staging import MOST_VALUES, Staged, no_progress, stage, staged
 
 __all__ = ["Progress", "no_progress"]
 
@@ -32,7 +32,7 @@ def take_profile(
     >>> take_profile(read(people, quasi="age", sensitive="disease")).histograms["disease"].counts
     array([1, 2])
     """
-    rows = staged(stage(table, quasi=False, threads=threads, progress=progress))
+    rows = staged(stage(table, threads=threads, progress=progress))
     histograms = {}
     for column in table.sensitive:
         counted = rows.people.count(rows.columns[column])
@@ -61,14 +61,7 @@ def sensitive_domain(table: Table, column: str, counts: Mapping[Value, int]) -> 
             f"Column {column!r} of {table.label} has {rows:,} rows with values outside the stated "
             f"domain. {_what_differs(strangers, values)}"
         )
-    missing = counts.get(None, 0)
-    if missing and table.missing == "refuse":
-        raise DataError(
-            f"Column {column!r} of {table.label} has {missing:,} rows without a sensitive value. "
-            "Choose --missing value (missing counts as a value of its own) or --missing drop."
-        ).repaired_by(missing="value")
-    missing_is_value = missing and table.missing == "value" and None not in values
-    return (*values, None) if missing_is_value else values
+    return (*values, None) if None in counts and None not in values else values
 
 
 def _what_differs(strangers: set[Value], values: tuple[Value, ...]) -> str:
@@ -172,7 +165,7 @@ def count_holdings(table: Table, histograms: Mapping[str, Histogram]) -> Holding
             f"The sensitive columns {', '.join(histograms)} of {table.label} have too many "
             f"combinations ({' × '.join(map(str, sizes))}). Coarsen or drop some."
         )
-    rows = staged(stage(table, quasi=False))
+    rows = staged(stage(table))
     counted = rows.people.count(*(rows.columns[name] for name in histograms))
     codes = [
         codes_of(rows, name, histogram.values, counted.column(index))

@@ -17,13 +17,13 @@ from sfumato.engines.from_cells import columns_of, made_rows
 from sfumato.engines.options import RunOptions, Written
 from sfumato.engines.quasi import QuasiColumn
 from sfumato.engines.spelling import restored, spell
-from sfumato.engines.staging import LARGE, stage, staged
 from sfumato.engines.stream import StreamSection, apply_plan, changed
 from sfumato.engines.whole import write_generalized
 from sfumato.mechanisms import CellPlan, Plan, RecordPlan, TablePlan
 from sfumato.profile import Profile
 from sfumato.table import Table
 from sfumato.table.spool import Spool
+from sfumato.table.staging import LARGE, stage, staged
 
 
 class LocalEngine:

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 
 from sfumato.draws import Draws
 from sfumato.engines.quasi import QuasiColumn
-from sfumato.engines.staging import is_coded
 from sfumato.mechanisms import CellPlan, Published
 from sfumato.table import Table
+from sfumato.table.staging import is_coded
 
 _BATCH_ROWS = 1 << 17
 

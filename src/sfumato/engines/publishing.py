@@ -110,7 +110,8 @@ def publish(
         raise UsageError(f"'batch_rows' must be at least 1. Got {batch_rows} instead.")
     if engine is not None and not isinstance(table, Table):
         table = ENGINES[engine].source(table)
-    table = as_table(table, roles)
+    threaded = threads is None or threads > 1
+    table = as_table(table, roles, threads=threaded, progress=progress)
     promised = promised.for_columns(table.sensitive)
     if previous is not None:
         table, named = as_before(table, promised, named, key_file, previous)
@@ -125,7 +126,7 @@ def publish(
             release=folder,
             left_out=share,
             batch_rows=batch_rows,
-            threads=threads is None or threads > 1,
+            threads=threaded,
             progress=progress,
             joint=joint,
         )

@@ -16,9 +16,9 @@ from msgspec import structs
 
 from sfumato.columns import Column, Kind, Range, Values
 from sfumato.engines.spelling import Spelled
-from sfumato.engines.staging import code_type
 from sfumato.errors import DataError
 from sfumato.table import Table
+from sfumato.table.staging import code_type
 
 MOST_LISTED = 10_000  # domains with more values are not listed in the manifest
 

@@ -18,10 +18,10 @@ import pyarrow as pa
 from sfumato.columns import Range, Values
 from sfumato.draws import Address, Draws, IntArray, Positions
 from sfumato.engines.counting import take_profile
-from sfumato.engines.staging import LocalStaged, Staged, stage, staged
 from sfumato.errors import DataError
 from sfumato.profile import Histogram
 from sfumato.table import MOST_ROWS_PER_PERSON, Table
+from sfumato.table.staging import LocalStaged, Staged, stage, staged
 
 BEYOND = MOST_ROWS_PER_PERSON + 1
 

@@ -20,7 +20,7 @@ from sfumato.draws import Draws
 from sfumato.errors import DataError, UsageError
 from sfumato.private import create_private, outside_release, read_private
 from sfumato.release import typed_values
-from sfumato.table import Hierarchy, Table, read
+from sfumato.table import Hierarchy, Table, looked_at, read
 from sfumato.table.counted_rows import CountedRows
 from sfumato.table.quasi_k import QuasiMerge
 from sfumato.table.reading import Reading
@@ -135,7 +135,7 @@ class Receipt:
             if domain is not None:
                 domains[column.name] = domain
         hierarchies = self.table["hierarchies"]
-        return Table(
+        declared = Table(
             source,
             quasi=tuple(column.name for column in columns if column.role == "quasi"),
             sensitive=tuple(column.name for column in columns if column.role == "sensitive"),
@@ -149,6 +149,7 @@ class Receipt:
             missing=self.table["missing"],
             hierarchies={name: Hierarchy.of(lines) for name, lines in hierarchies.items()},
         )
+        return looked_at(declared)
 
     def _merged_again(self, source: Any) -> Table:
         merged = QuasiMerge.options(self.table["quasi_k"])

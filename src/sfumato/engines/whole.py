@@ -18,7 +18,6 @@ from sfumato.engines.counting import whole_column
 from sfumato.engines.options import RunOptions, Written
 from sfumato.engines.quasi import outside
 from sfumato.engines.spelling import Spelled, spell
-from sfumato.engines.staging import stage
 from sfumato.errors import DataError, UsageError
 from sfumato.mechanisms.generalized import Generalized, RangeCover, TablePlan
 from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, SetAxis, TreeAxis
@@ -26,6 +25,7 @@ from sfumato.profile import Profile
 from sfumato.release.marginals import in_cells, places, places_of, to_json
 from sfumato.scratch import scratch_database
 from sfumato.table import Table
+from sfumato.table.staging import stage
 
 FINE = 1 << 20  # steps of the scale on which numbers that are not whole are measured
 

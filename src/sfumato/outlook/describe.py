@@ -17,7 +17,6 @@ from sfumato.engines.exposure import exposure_of
 from sfumato.engines.person_rows import for_people, one_row_each
 from sfumato.engines.publication import steward_notes
 from sfumato.engines.ranking import RankedRows, rank_rows
-from sfumato.engines.staging import stage, staged
 from sfumato.engines.words import Facts
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
@@ -31,6 +30,7 @@ from sfumato.results import ResultTable
 from sfumato.storage import is_release
 from sfumato.table import Table, as_table
 from sfumato.table.reading import MARKERS, Reading
+from sfumato.table.staging import stage, staged
 
 _SHOWN = 10  # most and least common values shown of a long histogram
 _NAMED = 8  # values of a release's column that are named
@@ -70,7 +70,7 @@ def describe(
                 "is made. Describe it without any."
             )
         return _release(release)
-    table = stage(as_table(origin, roles), progress=progress)
+    table = stage(as_table(origin, roles, progress=progress))
     profile = take_profile(table)
     tables, marks = [_columns(table, profile)], _markers(table, profile)
     tables += [_histogram(histogram) for histogram in profile.histograms.values()]

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from inspect import unwrap
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, ParamSpec
 
 import pyarrow as pa
 
 from sfumato.columns import Column, Kind, Range, Role, Values, list_some
 from sfumato.errors import DataError, LimitReached, SfumatoError, UsageError
 from sfumato.limits import current_limits
+from sfumato.pace import Progress
 from sfumato.results import html_table
-from sfumato.table.bins import Bins, is_number
 from sfumato.table.counted_rows import CountedRows
 from sfumato.table.declared import check_roles, hierarchy_of, kinds_of, names_of, stated_domain
 from sfumato.table.hierarchy import Hierarchy
 from sfumato.table.quasi_k import QuasiMerge, merge_quasi
 from sfumato.table.reading import Header, Reading
-from sfumato.table.recode import Recodes
-from sfumato.table.recodes import parse_recode
+from sfumato.table.recodes import Bins, Recodes, is_number, parse_recode
 from sfumato.table.sources import Source, find_source, reading_errors
+from sfumato.table.staging import LocalStaged, no_progress, stage, staged
 from sfumato.textform import rational
 
 Missing = Literal["refuse", "value", "drop"]
+P = ParamSpec("P")
 
 MOST_ROWS_PER_PERSON = 250
 
@@ -33,7 +36,7 @@ MOST_ROWS_PER_PERSON = 250
 class Table:
     """One row per person, or several where the column `person` says whose they are.
 
-    Made by `read`; nothing of the data is held in memory.
+    Made by `read`, which has looked at its `rows` and keeps them as small numbers.
     """
 
     source: Source
@@ -55,6 +58,7 @@ class Table:
     reading: Reading = field(
         default_factory=Reading
     )  # how its file is written, as far as somebody said so
+    rows: LocalStaged | None = None  # what was read, where it is read on this machine
 
     @property
     def label(self) -> str:
@@ -103,7 +107,13 @@ class Table:
         return html_table(("column", "role", "type"), rows, title=self.label)
 
 
-def as_table(origin: Any, roles: Mapping[str, Any]) -> Table:
+def as_table(
+    origin: Any,
+    roles: Mapping[str, Any],
+    *,
+    threads: bool = True,
+    progress: Progress = no_progress,
+) -> Table:
     """A table as it is; anything else that `read` takes, with its roles.
 
     >>> as_table(pa.table({"age": [30], "ill": ["no"]}), {"quasi": "age", "sensitive": "ill"})
@@ -120,9 +130,27 @@ def as_table(origin: Any, roles: Mapping[str, Any]) -> Table:
             "Say what the columns are: quasi=…, sensitive=…, and key=… or drop=… where needed. "
             "'describe' without roles shows the columns there are."
         )
-    return read(origin, **{"quasi": (), **roles})
+    return looked_at(unwrap(read)(origin, **{"quasi": (), **roles}), threads, progress)
 
 
+def looked_at(table: Table, threads: bool = True, progress: Progress = no_progress) -> Table:
+    """The table with what was read of it; a Spark DataFrame is looked at where it is."""
+    if table.source.engine != "local":
+        return table
+    rows = staged(stage(table, threads=threads, progress=progress))
+    assert isinstance(rows, LocalStaged)
+    return replace(table, rows=rows)
+
+
+def _reading(declare: Callable[P, Table]) -> Callable[P, Table]:
+    @wraps(declare)
+    def read(*given: P.args, **options: P.kwargs) -> Table:
+        return looked_at(declare(*given, **options))
+
+    return read
+
+
+@_reading
 def read(
     origin: Any,
     *,
@@ -315,6 +343,7 @@ __all__ = [
     "Source",
     "Table",
     "is_number",
+    "looked_at",
     "read",
     "reading_errors",
 ]

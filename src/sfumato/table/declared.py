@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from sfumato.columns import Kind, Range, Values, list_some
 from sfumato.errors import DataError, UsageError
-from sfumato.table.bins import is_number
 from sfumato.table.hierarchy import Hierarchy
+from sfumato.table.recodes import is_number
 from sfumato.table.sources import Source
 
 LISTS = ("quasi", "sensitive", "drop")  # roles that several columns can have

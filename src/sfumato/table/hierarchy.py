@@ -18,6 +18,15 @@ from sfumato.columns import list_some, value_text
 from sfumato.errors import DataError
 
 
+def read_paths(path: str | Path, what: str) -> list[list[str]]:
+    """The cells of every line of a CSV file that leads from values to what stands above them."""
+    try:
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            return [[cell.strip() for cell in line] for line in csv.reader(file) if line]
+    except (OSError, UnicodeDecodeError, csv.Error):
+        raise DataError(f"Cannot read the {what} {str(path)!r}.") from None
+
+
 @dataclass(frozen=True)
 class Hierarchy:
     """`paths[leaf]` leads from the leaf to the root, as texts; every path ends in the same root.
@@ -32,12 +41,7 @@ class Hierarchy:
     @staticmethod
     def read(path: str | Path) -> Hierarchy:
         """One line per leaf, from leaf to root, separated by commas."""
-        try:
-            with Path(path).open(encoding="utf-8", newline="") as file:
-                lines = [[cell.strip() for cell in line] for line in csv.reader(file) if line]
-        except (OSError, UnicodeDecodeError, csv.Error) as error:
-            raise DataError(f"Cannot read the hierarchy {str(path)!r}: {error}.") from None
-        return Hierarchy.of(lines, str(path))
+        return Hierarchy.of(read_paths(path, "hierarchy"), str(path))
 
     @staticmethod
     def of(lines: Sequence[Sequence[str]], label: str = "the hierarchy") -> Hierarchy:

@@ -20,7 +20,6 @@ from sfumato.engines.choosing import with_counts
 from sfumato.engines.counting import Progress, no_progress, take_profile
 from sfumato.engines.person_rows import one_row_each
 from sfumato.engines.publishing import LEFT_OUT, publish
-from sfumato.engines.staging import stage
 from sfumato.errors import DataError, InfeasibleGuarantee
 from sfumato.guarantees import parse_guarantee
 from sfumato.guarantees.value_table import label
@@ -35,6 +34,7 @@ from sfumato.release import Release
 from sfumato.results import as_json
 from sfumato.table import Table
 from sfumato.table.reading import Reading
+from sfumato.table.staging import stage
 from sfumato.web.answers import in_page_words
 from sfumato.web.declared import declared, named, no_files, source_of
 from sfumato.web.evidence_tasks import collect_evidence, compare_candidates

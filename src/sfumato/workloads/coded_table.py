@@ -13,9 +13,9 @@ from sfumato.columns import Kind, Value
 from sfumato.draws import BoolArray, IntArray
 from sfumato.engines.coding import SensitiveCoder
 from sfumato.engines.counting import take_profile, whole_column
-from sfumato.engines.staging import stage
 from sfumato.errors import UsageError
 from sfumato.table import Table
+from sfumato.table.staging import stage
 from sfumato.workloads.bitmaps import Bitmaps, Bits
 from sfumato.workloads.conditions import Condition
 from sfumato.workloads.questions import CountQuestion, Workload

@@ -12,11 +12,11 @@ import pyarrow as pa
 from sfumato.draws import IntArray
 from sfumato.engines.coding import SensitiveCoder
 from sfumato.engines.spark.staging import PART
-from sfumato.engines.staging import staged
 from sfumato.engines.stream import StreamSection
 from sfumato.mechanisms import RecordPlan
 from sfumato.profile import Profile
 from sfumato.table import Table
+from sfumato.table.staging import staged
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,22 +17,20 @@ import pyarrow.compute as pc
 
 from sfumato.engines.spark.sealing import Sealed
 from sfumato.engines.spark.session import kept_on_disk
-from sfumato.engines.staging import (
-    Batches,
-    CodedPeople,
-    Staged,
-    Step,
-    coded_arrays,
-    drop_missing,
-    new_dictionaries,
-    refuse_nobody,
-    sql_columns,
-    without_nan,
-)
 from sfumato.engines.stream import changed
 from sfumato.table import Table
 from sfumato.table.plain import normalize
 from sfumato.table.spark import SchemaSource, named, numbered
+from sfumato.table.staging import (
+    Batches,
+    CodedPeople,
+    Look,
+    Staged,
+    Step,
+    drop_missing,
+    sql_columns,
+    without_nan,
+)
 
 PART = "part"  # the partition of a row
 
@@ -119,27 +117,23 @@ def stage_frame(table: Table, frame: Any, held: ExitStack) -> Table:
     described = replace(table, source=SchemaSource(table.label, table.source.schema))
 
     def tell(batches: Batches) -> Batches:
-        dictionaries, read, number = new_dictionaries(described), 0, 0
+        look = Look(described)
         for batch in batches:
-            plain = normalize(named(batch, names), names)
-            whole = drop_missing(described, plain)
-            read, number = read + plain.num_rows, number + whole.num_rows
-            coded_arrays(described, whole, dictionaries)
-        values = pickle.dumps(
-            {name: dictionary.values for name, dictionary in dictionaries.items()}
-        )
-        arrays = [pa.array([values]), pa.array([read]), pa.array([number])]
-        yield pa.RecordBatch.from_arrays(arrays, names=["found", "read", "number"])
+            look.add(normalize(named(batch, names), names))
+        seen = pickle.dumps((look.domains, look.read, look.number, look.missing))
+        yield pa.RecordBatch.from_arrays([pa.array([seen])], names=["seen"])
 
-    whole, read, number = new_dictionaries(table), 0, 0
+    whole = Look(table)
     chosen = numbered(frame, names)
-    for row in chosen.mapInArrow(tell, "found binary, read long, number long").toLocalIterator():
-        read, number = read + row.read, number + row.number
-        seen = pickle.loads(row.found)
+    for row in chosen.mapInArrow(tell, "seen binary").toLocalIterator():
+        seen, read, number, missing = pickle.loads(row.seen)
+        whole.read, whole.number = whole.read + read, whole.number + number
         for name, values in seen.items():
-            coded_arrays(table, pa.RecordBatch.from_arrays([values], names=[name]), whole)
-    refuse_nobody(table, read, number)
-    domains = {name: dictionary.values for name, dictionary in whole.items()}
+            whole.code(name, values)
+        for name, absent in missing.items():
+            whole.missing[name] += absent
+    whole.check()
+    domains = whole.domains
     sealed = Sealed[Mapping[str, pa.Array]](domains, frame.sparkSession)
     held.enter_context(closing(sealed))
     kinds = [
@@ -166,7 +160,9 @@ def stage_frame(table: Table, frame: Any, held: ExitStack) -> Table:
     coded = chosen.mapInArrow(code, from_arrow_schema(schema))
     kept = held.enter_context(kept_on_disk(coded))
     kept.count()  # now: what it is made from goes
-    return replace(table, source=FrameStaged(table, kept, sealed, number, read - number))
+    return replace(
+        table, source=FrameStaged(table, kept, sealed, whole.number, whole.read - whole.number)
+    )
 
 
 def _codes(table: Table, array: pa.Array, domain: pa.Array) -> pa.Array:

@@ -12,13 +12,13 @@ import numpy as np
 from sfumato.draws import Draws, IntArray
 from sfumato.engines.choosing import with_counts
 from sfumato.engines.counting import Progress, no_progress, take_profile
-from sfumato.engines.staging import stage
 from sfumato.errors import InfeasibleGuarantee, SingularOperator, UsageError, WeakPromiseWarning
 from sfumato.guarantees import Guarantee
 from sfumato.mechanisms import Mechanism
 from sfumato.outlook.prediction import error_by_count
 from sfumato.profile import Histogram, Holdings, Profile
 from sfumato.table import Table
+from sfumato.table.staging import stage
 
 CANNOT = (InfeasibleGuarantee, UsageError, SingularOperator)
 

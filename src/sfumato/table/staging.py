@@ -11,17 +11,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfumato.draws import BoolArray, IntArray
 from sfumato.errors import DataError
 from sfumato.pace import Progress
 from sfumato.scratch import scratch_database
-from sfumato.table import Source, Table, reading_errors
+from sfumato.table.sources import Source, reading_errors
 from sfumato.table.spool import Spool
+
+if TYPE_CHECKING:
+    from sfumato.table import Table
 
 MOST_VALUES = 100_000  # a sensitive column with more different values needs bins
 LARGE = 1 << 20  # rows from which on a database is not kept for its next user
@@ -104,7 +108,7 @@ class Staged(Source):
         domain = self.domains.get(column)
         return found if domain is None else domain.take(found)
 
-    def codes_in(self, column: str, values: Sequence[object]) -> IntArray:
+    def codes_in(self, column: str, values: Sequence[object]) -> npt.NDArray[np.int64]:
         """The place of every value of a column, and last of a missing one, among these values."""
         listed = pa.array(
             [value for value in values if value is not None], self.domains[column].type
@@ -160,12 +164,15 @@ class LocalStaged(Staged):
         values: Mapping[str, pa.Array],
         number: int,
         dropped: int,
-        kept: BoolArray | None = None,
+        kept: npt.NDArray[np.bool_] | None = None,
     ) -> None:
-        self.label, self.foreign = source.label, source.foreign
+        self.origin, self.label, self.foreign = source, source.label, source.foreign
         self.schema = pa.schema([field for field in source.schema if field.name in columns])
         self.columns, self.number, self.dropped = columns, number, dropped
         self.domains, self._spool, self._kept = values, spool, kept
+
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        return type(None), ()  # whoever gets a copy of the table looks at its source again
 
     @property
     def people(self) -> CodedPeople:
@@ -176,7 +183,7 @@ class LocalStaged(Staged):
         domain = self.domains.get(name)
         return self.type(name) if domain is None else code_type(len(domain) + 1)  # and missing
 
-    def chosen(self, kept: BoolArray) -> LocalStaged:
+    def chosen(self, kept: npt.NDArray[np.bool_]) -> LocalStaged:
         """These rows alone."""
         number = int(kept.sum())
         return LocalStaged(
@@ -217,12 +224,67 @@ class LocalStaged(Staged):
         return LocalPeople(schema, made, self.number)
 
 
-def stage(
-    table: Table, *, quasi: bool = True, threads: bool = True, progress: Progress = no_progress
-) -> Table:
-    """The table with its rows looked at; one that is staged stays as it is.
+class Look:
+    """What a pass over a table learns: the values of every column that becomes codes, how many rows
+    there are, and how many sensitive values are missing."""
 
-    Without its quasi columns it can tell of sensitive values only.
+    def __init__(self, table: Table) -> None:
+        texts = [name for name in table.quasi if is_coded(table.type_of(name))]
+        coded = (*table.sensitive, *texts)
+        self.dictionaries = {name: Dictionary(table.type_of(name)) for name in coded}
+        self.table, self.read, self.number = table, 0, 0
+        self.missing = dict.fromkeys(table.sensitive, 0)
+
+    @property
+    def domains(self) -> dict[str, pa.Array]:
+        return {name: dictionary.values for name, dictionary in self.dictionaries.items()}
+
+    def add(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        """The columns of the next batch, with codes where there are some."""
+        self.read += batch.num_rows
+        batch = drop_missing(self.table, batch)
+        self.number += batch.num_rows
+        arrays = []
+        for name, array in zip(batch.schema.names, batch.columns, strict=True):
+            if name in self.dictionaries:
+                array = self.code(name, array)
+            elif pa.types.is_dictionary(array.type):
+                array = array.dictionary_decode()
+            if name in self.missing:
+                self.missing[name] += array.null_count
+            arrays.append(array)
+        return arrays
+
+    def code(self, name: str, array: pa.Array) -> pa.Array:
+        """Codes of a column, which learns what is new."""
+        codes = self.dictionaries[name].add(without_nan(array))
+        if name in self.missing and len(self.dictionaries[name].values) > MOST_VALUES:
+            raise DataError(
+                f"Column {name!r} of {self.table.label} has more than {MOST_VALUES:,} different "
+                "values. Give it bins (--bins COLUMN=0,100,1000), or coarsen it first."
+            )
+        return codes
+
+    def check(self) -> None:
+        """Refuse a table without rows that count, or with rows that lack what is protected."""
+        label, lacking = self.table.label, [name for name, n in self.missing.items() if n]
+        if self.read == 0:
+            raise DataError(f"{label} has no rows.")
+        if self.number == 0:
+            raise DataError(f"No row of {label} has every sensitive value.")
+        if lacking and self.table.missing == "refuse":
+            parts = " and ".join(
+                f"column {name!r} of {label} has {self.missing[name]:,} rows without a sensitive "
+                "value" for name in lacking
+            )  # fmt: skip
+            raise DataError(
+                f"{parts[0].upper()}{parts[1:]}. Choose --missing value (missing counts as a value "
+                "of its own) or --missing drop."
+            ).repaired_by(missing="value")
+
+
+def stage(table: Table, *, threads: bool = True, progress: Progress = no_progress) -> Table:
+    """The table with its rows looked at; one that is staged stays as it is.
 
     >>> from sfumato.table import read
     >>> people = stage(read(pa.table({"age": [30, 41], "ill": ["no", "yes"]}), quasi="age",
@@ -232,61 +294,23 @@ def stage(
     """
     if isinstance(table.source, Staged):
         return table
-    columns, dictionaries = sql_columns(table, quasi=quasi), new_dictionaries(table, quasi=quasi)
-    spool, read, number = Spool(), 0, 0
+    if table.rows is not None and table.rows.origin is table.source:
+        return replace(table, source=table.rows)
+    columns, look, spool = sql_columns(table), Look(table), Spool()
     for batch in table.batches(list(columns), _BATCH, threads):
-        read += batch.num_rows
-        batch = drop_missing(table, batch)
-        number += batch.num_rows
-        arrays = coded_arrays(table, batch, dictionaries)
-        spool.add(pa.RecordBatch.from_arrays(arrays, names=list(columns.values())))
-        progress("counting", read, 0)
-    refuse_nobody(table, read, number)
-    values = {name: dictionary.values for name, dictionary in dictionaries.items()}
-    source = LocalStaged(table.source, columns, spool, values, number, read - number)
+        spool.add(pa.RecordBatch.from_arrays(look.add(batch), names=list(columns.values())))
+        progress("counting", look.read, 0)
+    look.check()
+    dropped = look.read - look.number
+    source = LocalStaged(table.source, columns, spool, look.domains, look.number, dropped)
     return replace(table, source=source)
 
 
-def sql_columns(table: Table, *, quasi: bool = True) -> dict[str, str]:
+def sql_columns(table: Table) -> dict[str, str]:
     """The columns of a table that are looked at, and how SQL names them."""
     columns = {name: f"s{index}" for index, name in enumerate(table.sensitive)}
-    if quasi:
-        columns |= {name: f"q{index}" for index, name in enumerate(table.quasi)}
-        columns |= {name: role for role in ("key", "person") if (name := getattr(table, role))}
-    return columns
-
-
-def new_dictionaries(table: Table, *, quasi: bool = True) -> dict[str, Dictionary]:
-    """An empty dictionary for every column that becomes codes."""
-    texts = [name for name in table.quasi if quasi and is_coded(table.type_of(name))]
-    return {name: Dictionary(table.type_of(name)) for name in (*table.sensitive, *texts)}
-
-
-def coded_arrays(
-    table: Table, batch: pa.RecordBatch, dictionaries: Mapping[str, Dictionary]
-) -> list[pa.Array]:
-    """The columns of a batch, with codes into dictionaries, which learn what is new."""
-    arrays = []
-    for name, array in zip(batch.schema.names, batch.columns, strict=True):
-        if name in dictionaries:
-            array = dictionaries[name].add(without_nan(array))
-            if name in table.sensitive and len(dictionaries[name].values) > MOST_VALUES:
-                raise DataError(
-                    f"Column {name!r} of {table.label} has more than {MOST_VALUES:,} different "
-                    "values. Give it bins (--bins COLUMN=0,100,1000), or coarsen it first."
-                )
-        elif pa.types.is_dictionary(array.type):
-            array = array.dictionary_decode()
-        arrays.append(array)
-    return arrays
-
-
-def refuse_nobody(table: Table, read: int, number: int) -> None:
-    """Refuse a table without rows that count."""
-    if read == 0:
-        raise DataError(f"{table.label} has no rows.")
-    if number == 0:
-        raise DataError(f"No row of {table.label} has every sensitive value.")
+    columns |= {name: f"q{index}" for index, name in enumerate(table.quasi)}
+    return columns | {name: role for role in ("key", "person") if (name := getattr(table, role))}
 
 
 def staged(table: Table) -> Staged:
