@@ -208,9 +208,11 @@ def test_a_source_that_fails_midway(tmp_path: Path, leftovers: Any) -> None:
                 if self.reads:
                     raise DataError("the wire was cut")
 
-    table = sf.read(Failing([changed(BEFORE)]), quasi="x", sensitive="s")
+    failing = Failing([changed(BEFORE)])
     with pytest.raises(DataError, match="the wire was cut"):
-        sf.publish(table, "rho-privacy(0.3, 0.6)", to=tmp_path / "release")
+        sf.publish(
+            failing, "rho-privacy(0.3, 0.6)", quasi="x", sensitive="s", to=tmp_path / "release"
+        )
     assert leftovers(tmp_path) == []
 
 
@@ -232,7 +234,7 @@ def test_values_outside_a_domain_tell_what_was_probably_not_said(written: str, a
 def test_too_many_sensitive_values() -> None:
     data = pa.table({"s": range(staging.MOST_VALUES + 1)})
     with pytest.raises(DataError, match="more than 100,000 different values"):
-        take_profile(sf.read(data, quasi=[], sensitive="s"))
+        sf.read(data, quasi=[], sensitive="s")
 
 
 def test_first_batches_without_anybody(tmp_path: Path) -> None:
