@@ -124,7 +124,7 @@ def test_the_recommended_promise_leaves_the_least_belief(advice: Advice, table: 
     text = str(advice)
     assert f"--guarantee {shlex.quote(str(chosen.guarantee))}" in text
     assert "leaves the smallest posterior" in text
-    assert repr(chosen) == f"'{chosen.guarantee}' by '{chosen.mechanism}': expected error " + (
+    assert repr(chosen) == f"'{chosen.guarantee}' by '{chosen.mechanism}': median error " + (
         f"{chosen.error:.3g}"
     )
     assert advice.to_json()["recommended"]["guarantee"] == str(chosen.guarantee)

@@ -116,7 +116,7 @@ def test_errors_fall_with_the_count_and_rise_with_the_promise(
         curves.append(errors)
         by_value = dict(error_by_value(plan, profile, 100))
         assert len(by_value) == 40
-        assert np.mean(list(by_value.values())) == pytest.approx(errors[1], rel=1e-9)
+        assert min(by_value.values()) <= errors[1] <= max(by_value.values())
     assert all(low < high for low, high in zip(*curves, strict=True))
 
 

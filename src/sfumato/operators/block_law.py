@@ -17,17 +17,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 
 from sfumato.draws import IntArray
-from sfumato.operators.absolute import expected_absolute
 from sfumato.operators.base import FloatArray
 from sfumato.operators.deviations import likeliest
-
-if TYPE_CHECKING:
-    pass
 
 
 def identified_by_parts(
@@ -106,8 +102,9 @@ class SizedLaw:
     def error(self) -> float:
         return float(error_of(self.variances(), self.people.sum(axis=0)))
 
-    def errors(self, inside: FloatArray) -> FloatArray:
-        """By (condition, value), for people by (block, condition, value)."""
+    def errors(self, inside: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The mean and the variance of errors by (condition, value), for people by (block,
+        condition, value)."""
         many = np.maximum(self.people.sum(axis=1), 1.0)
         share = inside.sum(axis=2) / many[:, None]
         free = share * (1 - share)
@@ -120,4 +117,4 @@ class SizedLaw:
         noise = free.T @ (self.identified * np.maximum(kept, 0.0))
         spread = likeliest(identified, np.sqrt(pulled**2 + noise))[:, None]
         gain = 1 + hidden * spread / (1 + spread * identified)
-        return expected_absolute(gain * pulled - away.sum(axis=0), gain**2 * noise)
+        return gain * pulled - away.sum(axis=0), gain**2 * noise

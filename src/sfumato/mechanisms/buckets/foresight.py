@@ -17,6 +17,7 @@ import numpy as np
 from sfumato.draws import IntArray
 from sfumato.mechanisms.buckets.sizes import views_of
 from sfumato.mechanisms.buckets.spread import best_foreseen
+from sfumato.operators.absolute import expected_absolute
 from sfumato.operators.base import FloatArray
 from sfumato.operators.block_law import SizedLaw, identified_by_parts
 from sfumato.profile import BinnedCounts
@@ -47,14 +48,19 @@ class CountedBlocks:
         best = best_foreseen(views, plan.holdings.people)
         assert best is not None, "everybody in one bucket keeps what can be kept"
         (sizes, buckets), errors = np.array(best[0]).T, []
-        for view, column in enumerate(plan.holdings.columns):
+        for view in range(len(plan.holdings.columns)):
             counts, limits = views[view]
             shares = best[1][view], limits.table(sizes), counts
             identified = identified_by_parts(sizes, buckets, *shares).sum(axis=0)
             whole = SizedLaw.of(counts[None], identified[None], np.ones(1))
-            inside = self._inside(plan.holdings.of[self.binned.values, view], len(column.values))
+            inside = self.inside(plan, view)
             errors.append(whole.error() * _saved(inside, plan.foretold(view), whole))
         return max(errors)
+
+    def inside(self, plan: BucketPlan, view: int) -> FloatArray:
+        """Of usual conditions, people by (block, condition, value of a column)."""
+        values = len(plan.holdings.columns[view].values)
+        return self._inside(plan.holdings.of[self.binned.values, view], values)
 
     @cached_property
     def through(self) -> FloatArray:
@@ -84,7 +90,8 @@ class CountedBlocks:
 def _saved(inside: FloatArray, law: SizedLaw, whole: SizedLaw) -> float:
     """The errors in blocks over those without, counts of every size weighing alike."""
     counts = inside.sum(axis=0)
-    now, before = law.errors(inside), whole.errors(counts[None])
+    now = expected_absolute(*law.errors(inside))
+    before = expected_absolute(*whole.errors(counts[None]))
     asked = (counts >= _SMALLEST) & (before > 0)
     size = (np.log(counts[asked] / _SMALLEST) / _FACTOR).astype(np.int64)
     weigh = 1 / np.sqrt(counts[asked])

@@ -1,8 +1,7 @@
 """Which promise can be kept at a wished-for accuracy, and what accuracy a promise leaves.
 
-An error is the mean of |estimate − truth| / truth over the sensitive values that so many people
-have, for a count of that size, predicted from plans in closed form. Previews of a promise, on the
-page and in `describe`, show the same.
+An error is the median of |estimate − truth| / truth for a count of that size, over the sensitive
+values that so many people have, told from plans. Previews of a promise on the page show the same.
 """
 
 from __future__ import annotations
@@ -44,15 +43,15 @@ def advise(
     """Which guarantee fits a table, and what it costs; nothing is published.
 
     `table` comes from `read`, or is anything that `read` takes, with its roles. Found is the
-    strongest promise of each family under which a count of `min_count` people is expected to be
-    off by at most `target_error`, for every sensitive column; columns have promises of their own
+    strongest promise of each family under which counts of `min_count` people are off by at most
+    `target_error` in the median, for every sensitive column; columns have promises of their own
     where that is stronger. `ceilings` say, by sensitive value, its largest
     posterior; `among` names the guarantees to choose from, all by default. Of the promises that
     reach the target, and leave the fewest people without one, that with the smallest average
     ceiling is recommended. With several sensitive columns the advice says which of them costs most,
     and what leaving it out would bring.
 
-    With a `guarantee` it is the other way round: the expected error of counts, by their size, under
+    With a `guarantee` it is the other way round: the median error of counts, by their size, under
     that promise by every mechanism that keeps it, or by the given `mechanism`, and why the others
     cannot. Raises `InfeasibleGuarantee` where nothing keeps it, as `publish` would.
 
@@ -186,7 +185,7 @@ def _option(
 
 
 def _cost(pricing: Pricing, guarantee: Guarantee, named: Mechanism | None) -> Advice:
-    """The expected error under a promise, by mechanism and size of count, the best one first."""
+    """The median error under a promise, by mechanism and size of count, the best one first."""
     for histogram in pricing.histograms:
         guarantee.require_feasible(histogram)
     sizes = tuple(sorted({size for size in (10, 100) if size < pricing.count} | {pricing.count}))

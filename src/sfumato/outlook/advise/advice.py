@@ -61,7 +61,7 @@ class Option(Result):
         return str(self.guarantee) if len(self.ceilings) < 2 else self.family
 
     def parts(self) -> Sequence[str]:
-        error = f"expected error {self.error:.3g}"
+        error = f"median error {self.error:.3g}"
         return [self.refused or f"'{self.guarantee}' by '{self.mechanism}': {error}"]
 
     def promise(self, column: str) -> str:
@@ -125,7 +125,7 @@ class Advice(Result):
             return self._why_not()
         columns = " in the column that is worst off" if len(chosen.errors) > 1 else ""
         text = (
-            f"'{chosen.name}' by '{chosen.mechanism}': expected error {chosen.error:.3g} for "
+            f"'{chosen.name}' by '{chosen.mechanism}': median error {chosen.error:.3g} for "
             f"counts of {self.min_count:,}{columns}."
         )
         if chosen.ceiling >= 1:
@@ -156,7 +156,7 @@ class Advice(Result):
             reason = "None of these guarantees can be kept here; the table says why."
             return f"{text} {'Raise the ceilings.' if self.ceilings else reason}"
         return (
-            f"{text} Nearest: '{best.name}' by '{best.mechanism}', with an expected error of "
+            f"{text} Nearest: '{best.name}' by '{best.mechanism}', with a median error of "
             f"{best.error:.3g}. Allow a larger error, or ask for larger counts."
         )
 
@@ -178,7 +178,7 @@ class Advice(Result):
         )  # fmt: skip
         worst = "; of the column that is worst off" if several else ""
         note = (
-            "Error: expected |estimate − truth| / truth of a count of that size, the mean over the "
+            "Error: the median of |estimate − truth| / truth for a count of that size, over the "
             f"values that so many people have{worst}; – where "
             "it is known only once the release is made (compare makes it). Average "
             "ceiling: the largest posterior of a person's own value, averaged over the people; – "

@@ -25,7 +25,7 @@ CANNOT = (InfeasibleGuarantee, UsageError, SingularOperator)
 
 @dataclass(eq=False)
 class Pricing:
-    """Expected relative errors of a count of `count` people, by sensitive column.
+    """Median relative errors of a count of `count` people, by sensitive column.
 
     Each is the figure that a preview of the promise shows, too, of the plan that a release would
     have but for its draws.

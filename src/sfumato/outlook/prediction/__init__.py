@@ -34,7 +34,7 @@ SIZES = (5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000)
 
 @dataclass(frozen=True)
 class PredictedError:
-    """Of counts of this size: the expected |estimate − truth| / truth."""
+    """Of counts of this size: the median of |estimate − truth| / truth."""
 
     count: int
     error: float
@@ -43,7 +43,7 @@ class PredictedError:
 @singledispatch
 def error_law(plan: Plan, profile: Profile, column: str) -> ErrorLaw:
     """The law of a plan's errors on one sensitive column."""
-    return UnknownLaw(len(profile.histograms[column].counts))
+    return UnknownLaw()
 
 
 @error_law.register
@@ -84,43 +84,57 @@ def error_by_count(
     *,
     column: str | None = None,
 ) -> list[PredictedError]:
-    """The mean, over the values that many people have, of the expected relative error.
+    """The median relative error of a count of each size, over the values that many people have.
 
     A count of that size is taken within a condition that has nothing to do with the sensitive
     column. Sizes that no value reaches are left out. Not a number for ranges and sets.
     """
     histogram = _histogram(profile, column)
     law = error_law(plan, profile, histogram.column)
-    largest = int(histogram.counts.max(initial=0))
-    possible = [int(size) for size in sizes if 0 < size <= largest]
-    errors = law.by_size(np.array(possible, np.float64))
     predictions = []
-    for size, row in zip(possible, errors, strict=True):
-        reached = row[histogram.counts >= size] / size
-        predictions.append(PredictedError(size, float(np.mean(reached))))
+    for size in sizes:
+        reached = histogram.counts >= size
+        if size > 0 and reached.any():
+            errors, weights = law.draws(np.full(len(reached), float(size)))
+            weights = np.broadcast_to(weights, errors.shape)
+            (median,) = _medians(*(e[:, reached].reshape(1, -1) for e in (errors, weights)))
+            predictions.append(PredictedError(int(size), float(median / size)))
     return predictions
 
 
 def error_by_value(
     plan: Plan, profile: Profile, size: int = 500, *, column: str | None = None
 ) -> list[tuple[Value, float]]:
-    """For each value the expected relative error of a count of `size`, or of its whole count.
+    """For each value the median relative error of a count of `size`, or of its whole count.
 
     Not a number where nobody has the value, and for ranges and sets.
     """
     histogram = _histogram(profile, column)
     law = error_law(plan, profile, histogram.column)
-    counts = histogram.counts.astype(np.float64)
-    asked = np.unique(np.minimum(counts, size)[counts > 0])
-    errors = law.by_size(asked)
-    errors_by_value: list[tuple[Value, float]] = []
-    for code, value in enumerate(histogram.values):
-        people = min(counts[code], float(size))
-        error = (
-            errors[np.searchsorted(asked, people), code] / people if people > 0 else float("nan")
-        )
-        errors_by_value.append((value, float(error)))
-    return errors_by_value
+    people = np.minimum(histogram.counts, size).astype(np.float64)
+    errors, weights = law.draws(np.maximum(people, 1.0))
+    medians = np.where(people > 0, _medians(errors.T, weights.T) / np.maximum(people, 1.0), np.nan)
+    return list(zip(histogram.values, medians.tolist(), strict=True))
+
+
+def _medians(errors: FloatArray, weights: FloatArray) -> FloatArray:
+    """Of draws with weights, along the last axis, between the two draws in the middle.
+
+    >>> _medians(np.array([[4.0, 1.0, 3.0, 2.0]]), np.ones((1, 4))).tolist()
+    [2.5]
+    """
+    order = np.argsort(errors, axis=-1)
+    ordered, steps = (
+        np.take_along_axis(np.broadcast_to(e, errors.shape), order, axis=-1)
+        for e in (errors, weights)
+    )
+    middle = np.cumsum(steps, axis=-1) - (steps + steps.sum(axis=-1, keepdims=True)) / 2
+    above = (middle < 0).sum(axis=-1)
+    ends = np.stack([np.maximum(above - 1, 0), np.minimum(above, errors.shape[-1] - 1)], axis=-1)
+    low, high = np.moveaxis(np.take_along_axis(ordered, ends, axis=-1), -1, 0)
+    before, after = np.moveaxis(np.take_along_axis(middle, ends, axis=-1), -1, 0)
+    part = np.divide(-before, after - before, out=np.zeros_like(low), where=after > before)
+    return np.asarray(low + np.where(high > low, part * (high - low), 0.0))
 
 
 def _histogram(profile: Profile, column: str | None) -> Histogram:

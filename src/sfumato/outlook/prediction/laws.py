@@ -2,15 +2,15 @@
 
 Of every value and size of count, under the condition that a histogram alone suggests, where the
 value is about as common as in the table. The variance of an estimate is the operator's, and what is
-made of it what answers make of it: it is drawn towards independence (`operators.shrinkage`), here
-for a few quantiles of its law.
+made of it what answers make of it: it is drawn towards independence (`operators.shrinkage`). Errors
+are told as a few draws of each value, equally likely or with weights, so that medians over values
+are those of all that a reader may see.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -20,17 +20,18 @@ from sfumato.operators import Decoy, Operator, Parts
 from sfumato.operators.base import FloatArray
 from sfumato.operators.shrinkage import SIZES, USUAL, Belief, CountEstimates
 
-_FEW = 8  # quantiles, where only a histogram is known
-_STEP = 13  # of the quantiles from value to value, so that they do not move together
-_MOST = 400  # values that are looked at one by one, if only a histogram is known
+_FEW = 16  # quantiles of the normal law
+_STEP = 5  # of those of the whole release, so that they do not move with those of the group
 
 
 class ErrorLaw(ABC):
-    """The expected absolute errors of one sensitive column under one plan."""
+    """The errors of counts of one sensitive column under one plan."""
 
     @abstractmethod
-    def by_size(self, sizes: FloatArray) -> FloatArray:
-        """By (size of count, value); not a number where nobody has the value."""
+    def draws(self, sizes: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """|estimate − truth| by (draw, value) of counts of these sizes, one for every value, and
+        their weights (one column where all values have the same); not a number where nothing is
+        told."""
 
 
 class DrawnLaw(ErrorLaw):
@@ -41,56 +42,46 @@ class DrawnLaw(ErrorLaw):
 
     @abstractmethod
     def usual(self, matching: FloatArray) -> FloatArray:
-        """The variance of a value's count among so many people, by (any, value), who are like
+        """The variance of a value's count among so many people, by value, who are like
         everybody."""
 
     @cached_property
     def shares(self) -> FloatArray:
         return np.asarray(self.histogram / max(self.histogram.sum(), 1.0))
 
-    def by_size(self, sizes: FloatArray) -> FloatArray:
+    def draws(self, sizes: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Over the deviations from independence that are usual."""
         ratios, weights = _usual_ratios()
-        errors = np.full((len(sizes), len(self.shares)), np.nan)
-        there = np.flatnonzero(self.shares > 0)
-        order = there[np.argsort(self.shares[there], kind="stable")]
-        step = max(-(-len(order) // _MOST), 1)
-        some = np.unique(np.append(order[::step], order[-1:]))
-        some = some[np.argsort(self.shares[some], kind="stable")]
-        rows = self.histogram.sum()
-        for index, size in enumerate(sizes):
-            relative = np.zeros(len(some))
-            for ratio, weight in zip(ratios, weights, strict=True):
-                expected = size / ratio
-                matching = np.minimum(expected / np.maximum(self.shares, 1e-300), rows)
-                noise = np.maximum(self.usual(matching)[some], 0.0)
-                off, share = (np.sqrt(noise)[:, None] * _normal(_FEW)).T, (matching / rows)[some]
-                shown = size + off
-                if self.shrinks:
-                    start = np.maximum(expected + _of_everybody(off, noise, share), 0.0)
-                    noise, outside = (np.broadcast_to(e, off.shape) for e in (noise, 1 - share))
-                    cells = CountEstimates(shown, start, noise, outside)
-                    group = np.zeros(shown.shape, np.int64)
-                    shown = np.maximum(cells.moved(Belief.usual(1).shrunk(cells, group).kept), 0.0)
-                relative += weight * np.abs(shown - size).mean(axis=0)
-            errors[index, order] = np.interp(self.shares[order], self.shares[some], relative)
-            errors[index, some] = relative
-        return errors
+        rows, errors = self.histogram.sum(), []
+        for ratio in ratios:
+            expected = sizes / ratio
+            matching = np.minimum(expected / np.maximum(self.shares, 1e-300), rows)
+            noise, share = np.maximum(self.usual(matching), 0.0), matching / rows
+            off = np.sqrt(noise) * normal_quantiles()[:, None]
+            shown = sizes + off
+            if self.shrinks:
+                start = np.maximum(expected + _of_everybody(off, noise, share), 0.0)
+                noise, outside = (np.broadcast_to(e, off.shape) for e in (noise, 1 - share))
+                cells = CountEstimates(shown, start, noise, outside)
+                group = np.zeros(shown.shape, np.int64)
+                shown = np.maximum(cells.moved(Belief.usual(1).shrunk(cells, group).kept), 0.0)
+            errors.append(np.abs(shown - sizes))
+        return np.concatenate(errors), np.repeat(weights, _FEW)[:, None]
 
 
-def _of_everybody(off: FloatArray, variance: FloatArray | float, share: Any) -> FloatArray:
+def _of_everybody(off: FloatArray, variance: FloatArray, share: FloatArray) -> FloatArray:
     """How far what is expected is off, because the whole release is: by quantile along the first
     axis, partly with the group that is a `share` of it."""
     others = np.sqrt(np.maximum(share * (1 - share) * variance, 0.0))
-    apart = _normal(len(off))[np.arange(len(off)) * _STEP % len(off)]
-    return np.asarray(share * off + (others * apart if off.ndim == 1 else others * apart[:, None]))
+    apart = normal_quantiles()[np.arange(len(off)) * _STEP % len(off)]
+    return np.asarray(share * off + others * apart[:, None])
 
 
-def _normal(number: int) -> FloatArray:
-    """Quantiles of the standard normal law, scaled to its variance."""
+def normal_quantiles() -> FloatArray:
+    """Of the standard normal law, scaled to its variance."""
     from scipy.special import ndtri
 
-    quantiles = ndtri((np.arange(number) + 0.5) / number)
+    quantiles = ndtri((np.arange(_FEW) + 0.5) / _FEW)
     return np.asarray(quantiles / quantiles.std())
 
 
@@ -163,8 +154,5 @@ class SampledLaw(DrawnLaw):
 class UnknownLaw(ErrorLaw):
     """Ranges and sets are known only once they are made."""
 
-    def __init__(self, values: int) -> None:
-        self._values = values
-
-    def by_size(self, sizes: FloatArray) -> FloatArray:
-        return np.full((len(sizes), self._values), np.nan)
+    def draws(self, sizes: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.full((1, len(sizes)), np.nan), np.ones((1, 1))

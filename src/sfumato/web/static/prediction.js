@@ -54,7 +54,7 @@ export function predictionPanel(page, profile, useNearest) {
         h(
           "p",
           { class: "quiet" },
-          "The expected error of a count, by how many people it counts. Errors above 100 % are drawn at 100 %.",
+          "The median error of a count, by how many people it counts. Errors above 100 % are drawn at 100 %.",
           profile.sensitive.length > 1 ? " Of several sensitive columns the worst is shown." : null,
         ),
       ),
