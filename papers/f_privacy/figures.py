@@ -194,9 +194,8 @@ def _published(people: People, way: Mechanism, theta: int) -> tuple[Published, B
     promise = FPrivacy(theta=Fraction(theta), floor=FLOOR)
     profile = Profile(people.rows, {"s": histogram})
     plan = way.plan(profile, promise, Draws.from_seed(theta))
-    counts, operator = people.counts.astype(np.float64), plan.operator()
-    table = BlockTable.whole(operator.counts, operator.together, counts)
-    return Published.of(people, plan), table
+    shares, sizes = plan.contents()
+    return Published.of(people, plan), BlockTable.of(shares, sizes, np.zeros(1, np.int64))
 
 
 def cardinality_figure(columns: dict[str, IntArray], effort: Effort) -> Outcome:

@@ -14,6 +14,7 @@ from sfumato.mechanisms import mechanisms_for, parse_mechanism
 from sfumato.mechanisms.buckets import MultiSizeBuckets, OptimalBuckets, TwoSizeBuckets
 from sfumato.mechanisms.buckets.plan import BucketPlan
 from sfumato.operators.block_law import SizedLaw
+from sfumato.operators.buckets import BucketOperator
 from sfumato.profile import Histogram, Profile
 
 
@@ -94,7 +95,7 @@ def test_what_is_foretold_is_what_the_mixed_buckets_tell(
 ) -> None:
     """One law: by sizes alone it says what it says of the buckets as they are."""
     plan = planned(OptimalBuckets(), counts, promise)
-    identified = np.diag(plan.operator().together) - counts**2 / counts.sum()
+    identified = np.diag(BucketOperator.of(*plan.contents()).together) - counts**2 / counts.sum()
     law = SizedLaw(counts.astype(float)[None], identified[None], np.ones(1))
     assert plan.predicted_error() == pytest.approx(law.error(), rel=near)
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from sfumato.operators.buckets import BucketOperator
 from sfumato.operators.deviations import BlockTable, Deviations, likeliest
 from sfumato.operators.estimator import Estimator, Forms, Moments, Statistic, Totals
-from sfumato.operators.listed import ListedEstimated, ListedValues
+from sfumato.operators.listed import ListedEstimated
 
 VALUES, SIZE = 6, 3
 
@@ -67,8 +66,7 @@ def estimator(
 ) -> Callable[[Moments], ListedEstimated]:
     shares = csr_array(held / held.sum(axis=1)[:, None])
     listed = np.asarray(held.sum(axis=1), np.float64)
-    release = ListedValues(BlockTable.of(held, first, None), shares, listed)
-    return partial(ListedEstimated, release=release, name=name)
+    return partial(ListedEstimated, table=BlockTable.of(shares, listed, first), name=name)
 
 
 def test_one_block_without_shrinking_is_the_inverse() -> None:
@@ -190,8 +188,13 @@ def test_few_buckets_of_many_values_are_fitted_as_the_whole_matrix_is() -> None:
     """Vectors from a matrix of buckets by buckets, against those of values by values."""
     rng = np.random.default_rng(12)
     held, first = csr_array(rng.poisson(0.7, (14, 60)).astype(np.float64)), np.array([0, 5, 9])
-    few = BlockTable.of(held, first, None)
-    whole = dataclasses.replace(few, buckets=None)
+    sizes = np.asarray(held.sum(axis=1), np.float64)
+    few = BlockTable.of(csr_array(held / sizes[:, None]), sizes, first)
+    # beside buckets of nobody, as many as make the matrix of buckets the larger
+    nobody = csr_array((60, 60))
+    whole = BlockTable.of(
+        csr_array(vstack([few.shares, nobody])), np.append(sizes, np.zeros(60)), first
+    )
     loose = csr_array(np.array([[0.2, 0.1, 0.0], [0.0, 0.0, 0.25], [0.1, 0.2, 0.1]]))
     _, together = few.summed(loose)
     known, vectors = few.spectra(loose, together)

@@ -10,7 +10,6 @@ from scipy.sparse import csr_array
 
 from sfumato.engines.publishing import publish
 from sfumato.errors import QueryError, SingularOperator, WeakPromiseWarning
-from sfumato.operators.buckets import BucketKinds, BucketOperator
 from sfumato.operators.deviations import BlockTable
 from sfumato.queries import ask, bucketed
 from sfumato.queries.bucket_table import BucketTable, read_bucket_table
@@ -147,13 +146,10 @@ def travelling(release, monkeypatch):
     rows = np.stack([rng.choice(6, 3, replace=False) for _ in range(many)])
     rows[::3, :2] = (6, 7)
     kinds, ones = np.repeat(np.arange(many), 3), np.ones(3 * many, np.int64)
-    held = BucketKinds(np.ones(many, np.int64), kinds, rows.reshape(-1), ones)
-    operator = BucketOperator.of([held], 8)
     shares = csr_array((ones / 3, (kinds, rows.reshape(-1))), shape=(many, 8))
     names = tuple(repr(f"d{index}") for index in range(8))
-    blocks = BlockTable.whole(operator.counts, operator.together, operator.counts)
-    listed = np.full(many, 3.0)
-    made = BucketTable(("disease",), names, shares, operator, operator.counts, listed, blocks)
+    blocks = BlockTable.of(shares, np.full(many, 3.0), np.zeros(1, np.int64))
+    made = BucketTable(("disease",), names, blocks)
     monkeypatch.setattr(bucketed, "bucket_table_of", lambda *_: made)
     return release
 

@@ -37,13 +37,11 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.draws import BoolArray, Draws, IntArray, Positions
-from sfumato.operators.buckets import BucketKinds
 
 SmallArray = npt.NDArray[np.int32]
 
 MOST_CELLS = 1 << 22  # pieces times values: many values in fewer pieces, to fit into memory
 _AT_ONCE = 1 << 18  # places that are written out together
-_PRODUCTS = 1 << 22  # pairs of entries in the buckets that are listed at once
 _ROUNDS = 8  # of gathering: what is neither absent nor at its limit is halved in each
 
 
@@ -329,46 +327,6 @@ class Mixed:
                 (np.diff(stands, prepend=-1) != 0) | (np.diff(bucket, prepend=-1) != 0)
             )
             yield bucket[new], stands[new], np.diff(np.append(new, len(stands)))
-
-    def runs(self) -> Iterator[tuple[int, BucketKinds]]:
-        """Runs of buckets with equal contents, in the order of buckets: (first bucket, kinds).
-
-        A piece has at most as many runs as values, so this is small for any number of records.
-        """
-        changes = np.flatnonzero(np.diff(self.part) | np.diff(self.widths)) + 1
-        values = self.parts.values
-        for low, high in zip(
-            [0, *changes.tolist()], [*changes.tolist(), len(self.part)], strict=True
-        ):
-            width, size = int(self.widths[low]), int(self.parts.sizes[self.part[low]])
-            many = max(1, _PRODUCTS // (min(values + 1, width) * min(size, values) ** 2))
-            for start in range(low, high, many):
-                yield (
-                    int(self.first[start]),
-                    self._kinds(start, min(start + many, high), width, size),
-                )
-
-    def _kinds(self, start: int, stop: int, width: int, size: int) -> BucketKinds:
-        """The runs of pieces `start … stop − 1`, which have `width` buckets of one size each."""
-        edges = self.lines[1][start:stop].astype(np.int64)
-        begins = np.sort(edges[:, :-1] % width, axis=1)
-        lengths = np.diff(np.append(begins, np.full((len(begins), 1), width), axis=1), axis=1)
-        piece, nth = np.nonzero(lengths)
-        begin, times = begins[piece, nth], lengths[piece, nth]
-        if size <= self.parts.values:  # look at every place of a bucket, or at every value
-            ends = (edges[:, 1:] + np.arange(len(edges))[:, None] * size * width).reshape(-1)
-            places = (begin + piece * size * width)[:, None] + np.arange(size) * width
-            codes = np.searchsorted(ends, places, side="right")
-            codes -= (piece * self.parts.values)[:, None]
-            new = np.diff(codes, axis=1, prepend=-1) != 0
-            run, at = np.nonzero(new)
-            entry, counts = codes[run, at], np.diff(np.append(np.flatnonzero(new), new.size))
-        else:
-            entry_counts = np.diff(-((begin[:, None] - edges[piece]) // width), axis=1)
-            run, entry = np.nonzero(entry_counts)
-            counts = entry_counts[run, entry]
-        values = self.lines[0][start:stop][piece[run], entry].astype(np.int64)
-        return BucketKinds(times, run, values, counts)
 
     def check(self) -> None:
         """Verify every piece and every bucket exactly; O(pieces · values + records)."""

@@ -8,10 +8,9 @@ of the buckets, which the sensitive table shows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,42 +27,12 @@ _DENSE_CELLS = 1 << 18  # that are written out at once
 
 
 @dataclass(frozen=True, eq=False)
-class BucketKinds:
-    """Buckets of equal contents: kind t occurs `times[t]` times and holds `counts` of `values`.
-
-    The entries of kind t are those with `kinds == t`; `kinds` is sorted.
-    """
-
-    times: IntArray
-    kinds: IntArray
-    values: IntArray
-    counts: IntArray
-
-    def held(self, values: int) -> csr_array:
-        """Counts by (kind, value), of so many values."""
-        from scipy.sparse import csr_array
-
-        shape = (len(self.times), values)
-        return csr_array((self.counts.astype(np.float64), (self.kinds, self.values)), shape=shape)
-
-    def together(self, values: int) -> FloatArray:
-        """C[x, y] = Σ_g c_x(g)·c_y(g)/|g| over these buckets.
-
-        >>> pair = BucketKinds(*map(np.array, ([3], [0, 0], [0, 1], [1, 1])))
-        >>> pair.together(2).tolist()
-        [[1.5, 1.5], [1.5, 1.5]]
-        """
-        counts = self.held(values)
-        weights = self.times / counts.sum(axis=1)
-        return met_often(counts, weights)
-
-
-@dataclass(frozen=True, eq=False)
 class BucketOperator:
     """The operator of a set of buckets, and how the observed shares scatter around it.
 
-    >>> pairs = BucketKinds(*map(np.array, ([2, 1], [0, 0, 1, 1], [0, 1, 0, 2], [1, 1, 1, 1])))
-    >>> operator = BucketOperator.of([pairs], 3)
+    >>> from scipy.sparse import csr_array
+    >>> shares = csr_array(np.array([[0.5, 0.5, 0], [0.5, 0.5, 0], [0.5, 0, 0.5]]))
+    >>> operator = BucketOperator.of(shares, np.array([2, 2, 2]))
     >>> operator.matrix()[0].round(3).tolist()
     [0.5, 0.333, 0.167]
     """
@@ -72,13 +41,12 @@ class BucketOperator:
     together: FloatArray  # C[x, y] = Σ_g c_x(g)·c_y(g)/|g|
 
     @classmethod
-    def of(cls, pieces: Iterable[BucketKinds], values: int) -> BucketOperator:
-        """Sum over buckets that come in pieces."""
-        counts, together = np.zeros(values), np.zeros((values, values))
-        for piece in pieces:
-            counts += piece.times @ piece.held(values)
-            together += piece.together(values)
-        return cls(counts, together)
+    def of(cls, shares: csr_array, sizes: FloatArray | IntArray) -> BucketOperator:
+        """From the shares of values by bucket, and how many it lists."""
+        from scipy.sparse import csr_array
+
+        met = csr_array(met_often(shares, sizes))
+        return cls(np.rint(sizes @ shares), met.toarray())
 
     def matrix(self) -> FloatArray:
         """M; a value that no bucket holds keeps to itself."""
@@ -108,12 +76,6 @@ class BucketOperator:
         inverse = (vectors[:, seen] / values[seen]) @ vectors[:, seen].T
         return np.asarray(inverse * root / root[:, None])
 
-    @property
-    def condition(self) -> float:
-        """How much the inverse may amplify noise: largest over smallest eigenvalue of M."""
-        smallest = float(self.spectrum[0][0])
-        return 1 / smallest if smallest > 1e-12 else float("inf")
-
     def confused(self) -> IntArray:
         """Codes of the values that the buckets cannot tell apart, or hardly can."""
         values, vectors = self.spectrum
@@ -135,8 +97,8 @@ class BucketOperator:
         return np.asarray(scatter * whole)
 
 
-def met_often(held: csr_array, weights: FloatArray) -> FloatArray:
-    """heldᵀ·diag(weights)·held, for counts by (bucket, value).
+def met_often(held: csr_array, weights: FloatArray | IntArray) -> Any:
+    """heldᵀ·diag(weights)·held, for counts by (bucket, value); sparse where they are.
 
     Large buckets hold many of the values. Their entries are multiplied a hundred times faster in
     dense rows, a few rows at a time, than as sparse ones.
@@ -148,10 +110,11 @@ def met_often(held: csr_array, weights: FloatArray) -> FloatArray:
     from scipy.sparse import csr_array
 
     rows, values = held.shape
-    if held.nnz * _SPARSE < rows * values:
-        return np.asarray((csr_array(held * weights[:, None]).T @ held).toarray())
-    meetings, step = np.zeros((values, values)), max(1, _DENSE_CELLS // values)
+    is_sparse = held.nnz * _SPARSE < rows * values
+    meetings: Any = csr_array((values, values)) if is_sparse else np.zeros((values, values))
+    step = max(1, _DENSE_CELLS // (1 if is_sparse else values))
     for low in range(0, rows, step):
-        dense = held[low : low + step].toarray()
-        meetings += (dense * weights[low : low + step, None]).T @ dense
+        some = held[low : low + step]
+        entries = some if is_sparse else some.toarray()
+        meetings += (entries * weights[low : low + step, None]).T @ entries
     return meetings

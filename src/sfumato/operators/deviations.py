@@ -8,7 +8,7 @@ that is estimated with it. `operators.listed` says where the formulas come from.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -17,6 +17,7 @@ import numpy as np
 
 from sfumato.draws import BoolArray, IntArray
 from sfumato.operators.base import FloatArray
+from sfumato.operators.buckets import met_often
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -32,10 +33,12 @@ _ROUNDING = 1e-6  # of what single values need
 
 @dataclass(frozen=True, eq=False)
 class BlockTable:
-    """All blocks: `first` bucket, real records, and by value what is listed and shown on average.
+    """All blocks of a release: `first` bucket, real records, and by value what is listed and shown
+    on average; by bucket the `shares` of the values, and how many values it lists.
 
     `together` has a row for each block: C_k, flat. With fake values among the listed ones, D and C
     are scaled to the real records, and `shown` is what the shares of the real ones would show.
+    Values may be combinations of several columns, by their `codes`.
     """
 
     first: IntArray
@@ -44,36 +47,43 @@ class BlockTable:
     listed: FloatArray  # D_k
     shown: FloatArray  # Mᵀ·counts
     together: csr_array
-    buckets: csr_array | None = None  # √|g|·(shares of values) by bucket, where they are known
+    shares: csr_array
+    sizes: FloatArray
+    codes: tuple[IntArray, ...] = ()
 
     @classmethod
-    def of(cls, held: csr_array, first: IntArray, counts: FloatArray | None) -> BlockTable:
-        """From the buckets (buckets by values) and the first bucket of every block.
+    def of(
+        cls,
+        shares: csr_array,
+        sizes: FloatArray | IntArray,
+        first: IntArray,
+        counts: FloatArray | None = None,
+        codes: tuple[IntArray, ...] = (),
+    ) -> BlockTable:
+        """From what the buckets list and the first bucket of every block.
 
         `counts` are those of real records; None where nothing else is listed.
 
         >>> from scipy.sparse import csr_array
-        >>> held = csr_array(np.array([[1, 1, 0], [1, 0, 1], [0, 2, 2]]))
-        >>> table = BlockTable.of(held, np.array([0, 2]), None)
+        >>> shares = csr_array(np.array([[0.5, 0.5, 0], [0.5, 0, 0.5], [0, 0.5, 0.5]]))
+        >>> table = BlockTable.of(shares, np.array([2.0, 2.0, 4.0]), np.array([0, 2]))
         >>> table.rows.tolist(), table.together.toarray()[1].reshape(3, 3).tolist()
         ([4.0, 4.0], [[0.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 1.0, 1.0]])
         """
         from scipy.sparse import csr_array, vstack
 
-        values, ends = held.shape[1], [*first[1:].tolist(), held.shape[0]]
-        listed, rows, shown, flat, buckets = [], [], [], [], []
+        ends = [*first[1:].tolist(), len(sizes)]
+        listed, rows, shown, flat = [], [], [], []
         for number, (low, high) in enumerate(zip(first.tolist(), ends, strict=True)):
-            inside = csr_array(held[low:high].astype(np.float64))
-            share = csr_array(inside / np.maximum(inside.sum(axis=1), 1.0)[:, None])
-            whole = np.asarray(inside.sum(axis=0))
+            inside = shares if len(first) == 1 else shares[low:high]
+            whole = np.rint(sizes[low:high] @ inside)
             real = whole if counts is None else counts[number]
             scale = float(real.sum()) / max(float(whole.sum()), 1.0)
-            met = csr_array(inside.T @ share)
+            met = met_often(inside, sizes[low:high])
             shown.append(met @ (real / np.maximum(whole, 1.0)))
             listed.append(whole * scale)
             rows.append(max(float(real.sum()), 1.0))
-            flat.append(csr_array(met * scale).reshape((1, values * values)))
-            buckets.append(csr_array(share * np.sqrt(inside.sum(axis=1) * scale)[:, None]))
+            flat.append(csr_array(met * scale).reshape((1, len(whole) ** 2)))
         every = np.stack(listed) if counts is None else counts
         return cls(
             first,
@@ -82,41 +92,10 @@ class BlockTable:
             np.stack(listed),
             np.stack(shown),
             csr_array(vstack(flat)),
-            csr_array(vstack(buckets)),
+            shares,
+            np.asarray(sizes, np.float64),
+            codes,
         )
-
-    @classmethod
-    def met(cls, first: IntArray, counts: IntArray, together: Iterable[csr_array]) -> BlockTable:
-        """From C_k of every block, where nothing but real records is listed.
-
-        >>> from scipy.sparse import csr_array
-        >>> table = BlockTable.met(np.array([0]), np.array([[2, 2]]), [csr_array(np.ones((2, 2)))])
-        >>> table.listed.tolist(), table.shown.tolist()
-        ([[2.0, 2.0]], [[2.0, 2.0]])
-        """
-        from scipy.sparse import csr_array, vstack
-
-        people = counts.astype(np.float64)
-        rows = np.maximum(people.sum(axis=1), 1.0)
-        flat = [matrix.reshape((1, counts.shape[1] ** 2)) for matrix in together]
-        return cls(first, rows, people, people, people, csr_array(vstack(flat)))
-
-    @classmethod
-    def whole(cls, listed: FloatArray, together: FloatArray, counts: FloatArray) -> BlockTable:
-        """Everybody as one block: what its buckets list, how values meet, and real records.
-
-        >>> table = BlockTable.whole(np.array([2.0, 2.0]), np.ones((2, 2)), np.array([1.0, 2.0]))
-        >>> table.listed.tolist(), table.shown.tolist()
-        ([[1.5, 1.5]], [[1.5, 1.5]])
-        """
-        from scipy.sparse import csr_array
-
-        rows = max(float(counts.sum()), 1.0)
-        scale = rows / max(float(listed.sum()), 1.0)
-        shown = (counts / np.maximum(listed, 1.0)) @ together
-        flat = csr_array((together * scale).reshape(1, -1))
-        first = np.zeros(1, np.int64)
-        return cls(first, np.array([rows]), counts[None], listed[None] * scale, shown[None], flat)
 
     @cached_property
     def one_block(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -149,30 +128,27 @@ class BlockTable:
         Of `together`, Σ_k weight_k·C_k. Where there are fewer buckets than values, directions
         that the buckets tell nothing of are left out.
         """
-        values = self.listed.shape[1]
-        if self.buckets is not None:
-            inside = np.diff(np.append(self.first, self.buckets.shape[0]))
-            if 2 * ((weights > 0) @ inside).max(initial=0) <= values:
-                return self._spectra_of_buckets(weights)
+        inside = np.diff(np.append(self.first, len(self.sizes)))
+        if 2 * ((weights > 0) @ inside).max(initial=0) <= self.listed.shape[1]:
+            return self._spectra_of_buckets(weights)
         eigenvalues, vectors = np.linalg.eigh(together - self.products(weights))
         return np.maximum(eigenvalues, 0.0), vectors
 
     def _spectra_of_buckets(self, weights: Any) -> tuple[FloatArray, FloatArray]:
         """C − DDᵀ/N is Σ_g |g|·(s_g − s)(s_g − s)ᵀ, with s_g the shares of values in bucket g and s
         those in its block. So the vectors follow from a matrix of buckets by buckets."""
-        assert self.buckets is not None
-        ends, spectra = [*self.first[1:].tolist(), self.buckets.shape[0]], []
+        ends, spectra = [*self.first[1:].tolist(), len(self.sizes)], []
         for row in range(weights.shape[0]):
             low, high = weights.indptr[row : row + 2].tolist()
             rises = []
             for block, weight in zip(
                 weights.indices[low:high], weights.data[low:high], strict=True
             ):
-                contents = self.buckets[int(self.first[block]) : ends[block]].toarray()
-                root = contents.sum(axis=1)[:, None]  # √|g|: shares add up to 1
-                rises.append(
-                    np.sqrt(weight) * (contents - root * self.listed[block] / self.rows[block])
-                )
+                buckets = slice(int(self.first[block]), ends[block])
+                away = self.shares[buckets].toarray() - self.listed[block] / self.rows[block]
+                sizes = self.sizes[buckets]
+                people = weight * sizes * (self.rows[block] / max(float(sizes.sum()), 1.0))
+                rises.append(np.sqrt(people)[:, None] * away)
             whole = np.concatenate(rises) if rises else np.zeros((0, self.listed.shape[1]))
             eigenvalues, turned = np.linalg.eigh(whole @ whole.T)
             identified = eigenvalues > _TOLD * eigenvalues.max(initial=0.0)

@@ -23,9 +23,9 @@ noise has no end: what needs them is between what is possible. So is every count
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -49,9 +49,6 @@ from sfumato.operators.estimator import (
 from sfumato.operators.folding import folded
 from sfumato.operators.shrinkage import added_up
 
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
 _AT_ONCE = 1 << 21  # numbers of one kind of matrix that are made at the same time
 _KEPT = 1 << 23  # and that are kept for the error bars of what was estimated with them
 _MOST_VALUES = 128  # of blocks that are taken to differ
@@ -60,27 +57,15 @@ _LEAST = 1e-300
 _NOTHING = 1e-9  # of the records: a count that leaves no more open is known
 
 
-@dataclass(frozen=True, eq=False)
-class ListedValues:
-    """What a release lists: its blocks, the share of every value in every bucket, and how many
-    values each bucket lists. Values may be combinations of several columns, by their `codes`."""
-
-    table: BlockTable
-    shares: csr_array
-    listed: FloatArray
-    codes: tuple[IntArray, ...] = ()
-
-
 class ListedEstimated(Estimated):
     """Lines show buckets, and buckets are in blocks; every class has one δ.
 
     `shrunk` believes of δ what it can know, `inverse` takes what is unbiased.
     """
 
-    def __init__(self, moments: Moments, release: ListedValues, name: str = "shrunk") -> None:
-        self.moments, self._release, self.name = moments, release, name
-        self.table, self._shares = release.table, release.shares
-        self.values = self._shares.shape[1]
+    def __init__(self, moments: Moments, table: BlockTable, name: str = "shrunk") -> None:
+        self.moments, self.table, self.name = moments, table, name
+        self.values = table.listed.shape[1]
         self._block = np.searchsorted(self.table.first, moments.shown[0], side="right") - 1
         self._sums: dict[tuple[Hashable, ...], Any] = {}
         self._fits: list[tuple[IntArray, Deviations]] = []
@@ -140,9 +125,9 @@ class ListedEstimated(Estimated):
         """What stands beside the lines, by place and value: sparse."""
         from scipy.sparse import csr_array
 
-        shape = (places, self._shares.shape[0])
+        shape = (places, len(self.table.sizes))
         at = place, self.moments.shown[0]
-        return csr_array((self.moments.sums[(weight,)], at), shape=shape) @ self._shares
+        return csr_array((self.moments.sums[(weight,)], at), shape=shape) @ self.table.shares
 
     @cached_property
     def shown(self) -> tuple[FloatArray, FloatArray]:
@@ -226,12 +211,12 @@ class ListedEstimated(Estimated):
     @cached_property
     def entries(self) -> tuple[IntArray, IntArray, FloatArray]:
         """What the buckets of the lines list: line, value and how many."""
-        at, shares = self.moments.shown[0], self._shares
+        at, shares = self.moments.shown[0], self.table.shares
         width = np.diff(shares.indptr)[at]
         line = np.repeat(np.arange(len(at)), width)
         within = np.arange(len(line)) - np.repeat(np.cumsum(width) - width, width)
         entry = shares.indptr[at[line]] + within
-        counts = shares.data[entry] * self._release.listed[at[line]]
+        counts = shares.data[entry] * self.table.sizes[at[line]]
         return line, shares.indices[entry].astype(np.int64), np.rint(counts)
 
     def ends(self, number: Hashable, place: IntArray, places: int) -> FloatArray:
@@ -248,7 +233,7 @@ class ListedEstimated(Estimated):
         held_counts = np.bincount(same.reshape(-1), counts[asked])
         own_values = asked[first]
         records = self.moments.sums[(number,)][line[own_values]]
-        listed = self._release.listed[self.moments.shown[0][line[own_values]]]
+        listed = self.table.sizes[self.moments.shown[0][line[own_values]]]
         least, most = (
             np.maximum(records + held_counts - listed, 0.0),
             np.minimum(records, held_counts),
@@ -298,7 +283,7 @@ class ListedEstimated(Estimated):
 
     def _listed(self, by_column: Any) -> Any:
         """What stands by profile and value of every column, for the values that are listed."""
-        codes = self._release.codes
+        codes = self.table.codes
         return by_column[(slice(None), *codes)] if codes else by_column
 
     def present(self, forms: Forms, each: Statistic) -> BoolArray:
@@ -316,7 +301,7 @@ class ListedEstimated(Estimated):
         whole = folded(self.moments, forms, statistics)
         if whole is None:
             return _Sums(self, forms, statistics).totals()
-        one = ListedEstimated(whole.moments, self._release, self.name)
+        one = ListedEstimated(whole.moments, self.table, self.name)
         return _Sums(one, whole.forms, whole.statistics).totals()
 
 

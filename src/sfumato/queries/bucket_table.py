@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,40 +18,50 @@ from sfumato.columns import value_text
 from sfumato.draws import IntArray
 from sfumato.errors import BundleError
 from sfumato.operators.base import FloatArray
-from sfumato.operators.buckets import BucketKinds, BucketOperator
+from sfumato.operators.buckets import BucketOperator
 from sfumato.operators.deviations import BlockTable
 from sfumato.operators.estimator import Estimator
-from sfumato.operators.listed import ListedEstimated, ListedValues
+from sfumato.operators.listed import ListedEstimated
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from sfumato.release import BucketedRelease
 
-_PAIRS = 1 << 22  # entries times size that are worked on at once
-_BUCKETS = 1 << 18  # buckets that are compared at once
-
 Numbers = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class BucketTable:
-    """`shares` has, by bucket number, the share of every value: of one column, or of `columns`
-    together, whose values are then the combinations `codes` that are listed."""
+    """What buckets list of one column, or of `columns` together, whose values are then the
+    combinations that are listed."""
 
     columns: tuple[str, ...]
     names: tuple[str, ...]  # of the values
-    shares: csr_array
-    operator: BucketOperator
-    counts: FloatArray  # of real records, by value
-    listed: FloatArray  # values of every bucket
     blocks: BlockTable  # one where people were not mixed block by block
-    codes: tuple[IntArray, ...] = ()  # of combinations, column by column
+
+    @property
+    def shares(self) -> csr_array:
+        """By bucket number, of every value."""
+        return self.blocks.shares
+
+    @property
+    def counts(self) -> FloatArray:
+        """Of real records, by value."""
+        return np.asarray(self.blocks.counts.sum(axis=0))
 
     def estimator(self, name: str) -> Estimator:
         """The estimator of that name, for questions about these columns, in their order."""
-        release = ListedValues(self.blocks, self.shares, self.listed, self.codes)
-        return partial(ListedEstimated, release=release, name=name)
+        return partial(ListedEstimated, table=self.blocks, name=name)
+
+    def confused(self) -> list[str]:
+        """The values that the buckets cannot tell apart, or hardly can."""
+        whole = self.blocks
+        together = np.asarray(whole.together.sum(axis=0), np.float64).reshape(
+            *2 * whole.listed.shape[1:]
+        )
+        operator = BucketOperator(whole.listed.sum(axis=0), together)
+        return [self.names[code] for code in operator.confused()]
 
 
 def read_bucket_table(release: BucketedRelease, columns: Sequence[str] = ()) -> BucketTable:
@@ -88,31 +97,13 @@ def read_bucket_table(release: BucketedRelease, columns: Sequence[str] = ()) -> 
             raise BundleError(
                 f"sensitive.parquet of {str(release.path)!r} lists a value of a bucket twice."
             )
-    starts = np.flatnonzero(np.diff(buckets, prepend=buckets[:1] - 1))
-    sizes = np.add.reduceat(counts, starts) if len(starts) else counts
-    lengths = np.diff(np.append(starts, len(counts)))
-    share = counts / np.repeat(sizes, lengths)
-    shape = (int(buckets[-1]) + 1 if len(buckets) else 0, values)
-    shares = csr_array((share, (buckets, codes)), shape=shape)
-    operator = BucketOperator.of(_kinds(starts, lengths, codes, counts), values)
-    stated = release.histogram
-    real = operator.counts if stated is None else np.array(stated, np.float64)
-    blocks = BlockTable.whole(operator.counts, operator.together, real)
-    if release.tree is not None:
-        contents = csr_array((counts.astype(np.float64), (buckets, codes)), shape=shape)
-        histograms = release.block_histograms
-        exact = None if histograms is None else np.array(histograms, np.float64)
-        blocks = BlockTable.of(contents, np.array(release.first_buckets), exact)
-    return BucketTable(
-        tuple(columns),
-        _names(domains, combined),
-        shares,
-        operator,
-        real,
-        np.bincount(buckets, counts, shape[0]).astype(np.float64),
-        blocks,
-        combined,
-    )
+    listed = np.bincount(buckets, counts).astype(np.float64)
+    shares = csr_array((counts / listed[buckets], (buckets, codes)), shape=(len(listed), values))
+    stated = release.block_histograms if release.tree else release.histogram
+    real = None if stated is None else np.array(stated, np.float64).reshape(-1, values)
+    first = np.array(release.first_buckets)
+    blocks = BlockTable.of(shares, listed, first, real, combined)
+    return BucketTable(columns, _names(domains, combined), blocks)
 
 
 def _names(domains: Sequence[pa.Array], combined: tuple[IntArray, ...]) -> tuple[str, ...]:
@@ -145,40 +136,6 @@ def _integers(column: pa.ChunkedArray | pa.Array) -> Numbers:
     integers = np.asarray(column.to_numpy())
     fits = not len(integers) or -(1 << 31) <= int(integers.min()) <= int(integers.max()) < 1 << 31
     return integers.astype(np.int32) if fits else integers.astype(np.int64)
-
-
-def _kinds(
-    starts: IntArray, lengths: IntArray, codes: Numbers, counts: Numbers
-) -> Iterator[BucketKinds]:
-    """Runs of neighbouring buckets with equal contents, in pieces."""
-    for first in range(0, len(starts), _BUCKETS):
-        chosen = slice(first, first + _BUCKETS)
-        begin, many = starts[chosen], lengths[chosen]
-        low, high = int(begin[0]), int(begin[-1] + many[-1])
-        yield from _kinds_of_piece(begin - low, many, codes[low:high], counts[low:high])
-
-
-def _kinds_of_piece(
-    starts: IntArray, lengths: IntArray, codes: Numbers, counts: Numbers
-) -> Iterator[BucketKinds]:
-    before = np.maximum(np.arange(len(codes)) - np.repeat(lengths, lengths), 0)
-    alike = (codes == codes[before]) & (counts == counts[before])
-    same = np.logical_and.reduceat(alike, starts)
-    same[1:] &= lengths[1:] == lengths[:-1]
-    same[0] = False
-    heads = np.flatnonzero(~same)
-    times = np.diff(np.append(heads, len(starts)))
-    work = np.cumsum(lengths[heads] ** 2)
-    cuts = np.searchsorted(work, np.arange(0, int(work[-1]) + _PAIRS, _PAIRS), side="right")
-    for low, high in itertools.pairwise(cuts.tolist()):
-        chosen = heads[low:high]
-        if len(chosen):
-            many = lengths[chosen]
-            kinds = np.repeat(np.arange(len(chosen)), many)
-            first = np.repeat(starts[chosen] - np.cumsum(many) + many, many)
-            position = first + np.arange(len(kinds))
-            values, times_held = codes[position].astype(np.int64), counts[position].astype(np.int64)
-            yield BucketKinds(times[low:high], kinds, values, times_held)
 
 
 _Tables = dict[tuple[str, ...], BucketTable]

@@ -75,11 +75,7 @@ class BucketedSource(QuestionSource):
         if not question.sensitive:
             return answer
         table = self._listed(question.sensitive)
-
-        def confused() -> list[str]:
-            return [table.names[code] for code in table.operator.confused()]
-
-        return leave_open(answer, aggregates, table.columns, confused)
+        return leave_open(answer, aggregates, table.columns, table.confused)
 
 
 def leave_open(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sfumato.draws import BoolArray
+from sfumato.draws import BoolArray, IntArray
 from sfumato.operators.base import FloatArray
 from sfumato.operators.buckets import BucketOperator
 
@@ -30,11 +30,11 @@ Records = Callable[[], Iterable["pa.RecordBatch"]]
 
 
 def barred_values(
-    records: Records, shares: csr_array, operator: BucketOperator, threshold: Fraction
+    records: Records, shares: csr_array, sizes: IntArray, threshold: Fraction
 ) -> BoolArray:
     """Buckets by values: what some record of the bucket rules out; `shares` are those of values in
     buckets. Two passes over the records."""
-    shown = _shown(records, shares)
+    shown, operator = _shown(records, shares), BucketOperator.of(shares, sizes)
     weights = np.asarray(np.linalg.pinv(operator.matrix()), np.float64)
     ruled_out = {
         column: {

@@ -7,7 +7,7 @@ and says what its buckets hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, Self
@@ -16,9 +16,7 @@ import numpy as np
 
 from sfumato.draws import IntArray
 from sfumato.mechanisms.mixed import BucketParts, SmallArray
-from sfumato.operators.buckets import BucketKinds
 
-Runs = Iterator[tuple[int, BucketKinds]]
 Entries = tuple[IntArray, IntArray, IntArray]  # bucket, combination, count
 _AT_ONCE = 1 << 20  # entries that are listed together
 
@@ -34,9 +32,6 @@ class Filling(Protocol):
 
     def listed(self) -> Iterator[Entries]:
         """What the buckets hold, bucket by bucket, some at a time."""
-
-    def runs(self) -> Runs:
-        """The same as runs of buckets with equal contents: (first bucket, kinds)."""
 
     def check(self) -> None: ...
 
@@ -89,13 +84,6 @@ class Listed:
             entries, counts = np.unique(keys, return_counts=True)
             yield (*np.divmod(entries, self.parts.values), counts)
 
-    def runs(self) -> Runs:
-        for bucket, combination, counts in self.listed():
-            if len(bucket):
-                first = int(bucket[0])
-                times = np.ones(int(bucket[-1]) - first + 1, np.int64)
-                yield first, BucketKinds(times, bucket - first, combination, counts)
-
     def check(self) -> None:
         counts, block = (
             self.parts.counts,
@@ -104,27 +92,3 @@ class Listed:
         placed = np.zeros_like(counts)
         np.add.at(placed, (block[self.bucket], self.places), 1)
         assert np.array_equal(placed, counts), "a combination stands elsewhere than it was counted"
-
-
-def in_pieces(runs: Iterable[BucketKinds]) -> Iterator[BucketKinds]:
-    """Short runs joined, for `BucketOperator.of`: about 2²² products each."""
-    gathered: list[BucketKinds] = []
-    work = 0
-    for kinds in runs:
-        gathered.append(kinds)
-        work += len(kinds.values) ** 2 // max(len(kinds.times), 1)
-        if work > 1 << 22:
-            yield _joined(gathered)
-            gathered, work = [], 0
-    if gathered:
-        yield _joined(gathered)
-
-
-def _joined(pieces: list[BucketKinds]) -> BucketKinds:
-    before = np.cumsum([0] + [len(piece.times) for piece in pieces])
-    return BucketKinds(
-        np.concatenate([piece.times for piece in pieces]),
-        np.concatenate([p.kinds + n for p, n in zip(pieces, before[:-1], strict=True)]),
-        np.concatenate([piece.values for piece in pieces]),
-        np.concatenate([piece.counts for piece in pieces]),
-    )

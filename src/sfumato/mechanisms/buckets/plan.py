@@ -18,7 +18,7 @@ from sfumato.blocks import BlockTree
 from sfumato.draws import BoolArray, Draws, IntArray, Permutation
 from sfumato.mechanisms.buckets.association import Records, barred_values
 from sfumato.mechanisms.buckets.fakes import Fakes, odds_weights
-from sfumato.mechanisms.buckets.filling import Entries, Filling, in_pieces
+from sfumato.mechanisms.buckets.filling import Entries, Filling
 from sfumato.mechanisms.buckets.foresight import CountedBlocks
 from sfumato.mechanisms.buckets.settings import (
     Limits,
@@ -29,11 +29,11 @@ from sfumato.mechanisms.buckets.settings import (
 from sfumato.mechanisms.mixed import SmallArray
 from sfumato.mechanisms.protocol import Batch, Published, RecordPlan
 from sfumato.operators.block_law import SizedLaw, identified_by_parts
-from sfumato.operators.buckets import BucketOperator
 from sfumato.profile import Holdings, Profile
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from scipy.sparse import csr_array
 
 _CELLS = 1 << 22  # buckets times values that fakes are drawn for at once
 
@@ -185,15 +185,19 @@ class BucketPlan(RecordPlan):
         return odds_weights(met[0], met[1]), odds_weights(met[2], met[3])
 
     def _barred(self, records: Records) -> BoolArray | None:
-        from scipy.sparse import csr_array
-
         if self.association is None or self.fakes is None:
             return None
+        return barred_values(records, *self.contents(), self.association)
+
+    def contents(self) -> tuple[csr_array, IntArray]:
+        """The shares of combinations in every bucket, fakes left out, and how many it holds."""
+        from scipy.sparse import csr_array
+
         listed = zip(*self.filling.listed(), strict=True)
-        bucket, value, _ = (np.concatenate(entries) for entries in listed)
+        bucket, value, count = (np.concatenate(entries) for entries in listed)
+        sizes = self.filling.parts.bucket_sizes()
         shape = self.buckets, len(self.holdings.counts)
-        shares = csr_array((1 / self.filling.parts.bucket_sizes()[bucket], (bucket, value)), shape)
-        return barred_values(records, shares, self.operator(), self.association)
+        return csr_array((count / sizes[bucket], (bucket, value)), shape), sizes
 
     def public(self) -> dict[str, Any]:
         described: dict[str, Any] = {
@@ -214,11 +218,6 @@ class BucketPlan(RecordPlan):
         return described
 
     # -- what it is worth ----------------------------------------------------------------------
-
-    def operator(self) -> BucketOperator:
-        """How the values of one column meet in the buckets, fakes left out."""
-        runs = (kinds for _, kinds in self.filling.runs())
-        return BucketOperator.of(in_pieces(runs), len(self.holdings.counts))
 
     def foretold(self, view: int = 0) -> SizedLaw:
         """What answers will be off by for the values of a view, told from sizes."""
