@@ -22,7 +22,7 @@ from papers.coded import census, laplace_noise
 from papers.steps import Claim, Found, Step, Verdict, reproduced
 from papers.tables import Series
 from sfumato.attacks.people import People, read_people
-from sfumato.attacks.protocol import Knowledge, Outcome, judge
+from sfumato.attacks.protocol import Outcome, judge
 from sfumato.attacks.readers import NaiveBayes
 from sfumato.attacks.running import attack, knowledge_of
 from sfumato.attacks.views import View
@@ -135,7 +135,7 @@ def _noisy_counts(beta: int, declared: Table, people: People) -> tuple[Outcome, 
     """Attack Laplace-answered counts at epsilon = ln(1 + beta)."""
     draws = Draws.from_seed(beta)
     view = answered_counts(people, math.log1p(beta), draws)
-    knowledge = Knowledge(view, people, knowledge_of(people, None, declared).numeric)
+    knowledge = knowledge_of(people, None, declared, view)
     return tuple(
         judge(form, people, people.prior, form.guess(knowledge, people, draws), None)
         for form in FORMS

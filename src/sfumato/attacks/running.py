@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from sfumato.attacks.protocol import Attack, Guesses, Knowledge, Outcome, judge
 from sfumato.attacks.range_views import view_of
 from sfumato.attacks.registry import ALL, attacks_for, parse_attack
 from sfumato.attacks.shown import see_shown
-from sfumato.attacks.views import raw_view
+from sfumato.attacks.views import View, raw_view
 from sfumato.audits.case import raw_table
 from sfumato.draws import BoolArray, Draws, IntArray
 from sfumato.engines.counting import Progress, no_progress
@@ -27,7 +26,6 @@ from sfumato.errors import SfumatoError, UsageError
 from sfumato.guarantees import parse_guarantee
 from sfumato.mechanisms import parse_mechanism
 from sfumato.mechanisms.sps import SamplingPerturbingScaling
-from sfumato.operators.base import FloatArray
 from sfumato.release import Release
 from sfumato.scratch import scratch_space
 from sfumato.table import Table, is_number
@@ -95,6 +93,14 @@ def attack(
     further = [_listing(other) for other in others]
     if further and not all(isinstance(attempt, Intersection) for attempt in chosen):
         raise UsageError("Several releases are attacked with --attack intersection alone.")
+
+    def fresh_view(people: People, number: int) -> View:
+        if remake is not None:
+            return see_shown(source, remake(people.records), people)[0]
+        return (
+            raw_view(people) if opened is None else _published_again(opened, source, people, number)
+        )
+
     outcomes = []
     names = _asked_columns(column, source)
     steps = len(names) * (len(chosen) + 1)
@@ -103,36 +109,37 @@ def attack(
         progress("attacking: releases without the people", done, steps)
         draws = Draws.from_seed(seed).child(name)
         people = read_people(source, name)
-        note: str | None = None
-        again: Callable[[People, int], Knowledge] | None = None
-        if shown is not None:
-            knowledge, left_out = _shown_knowledge(source, shown, people)
-            if remake is not None:
-                again = partial(_remade, remake, source)
-            else:
-                note = " ".join(filter(None, (NOT_AGAIN, left_out)))
-        else:
-            knowledge = knowledge_of(people, opened, source)
-            views = tuple(view_of(other, people) for other in further)
-            knowledge = replace(knowledge, others=views)
-            if further:
-                note = SEVERAL
-            else:
-                again = partial(_fresh_knowledge, opened, source)
-        knowledge = replace(knowledge, thorough=thorough)
-        half, fresh_knowledge = None, list[Knowledge]()
-        if again is not None and fresh:
-            half, fresh_knowledge, note = _without_the_person(people, again, draws, thorough)
+        view, note = _first_view(opened, source, shown, people)
+        if shown is not None and remake is None:
+            note = " ".join(filter(None, (NOT_AGAIN, note)))
+        elif further:
+            note = SEVERAL
+        knowledge = replace(
+            knowledge_of(people, opened, source, view),
+            others=tuple(view_of(other, people) for other in further),
+            thorough=thorough,
+        )
+        half, without = None, list[Knowledge]()
+        if fresh and not further and (shown is None or remake is not None):
+            half, tables = other_halves(people, draws)
+            try:
+                for side, rows in enumerate(tables):
+                    strangers = people.take(rows)
+                    seen = knowledge_of(strangers, opened, source, fresh_view(strangers, side))
+                    without.append(replace(seen, thorough=thorough))
+                note = None
+            except SfumatoError as error:
+                half, note = None, f"No release of a fresh table to compare with: {error}"
         single = _singled_out(people)
         aim = draws.choose("targets", len(people), min(targets, len(people)))
-        column_outcomes = []
+        those, column_outcomes = people.take(aim), []
         for index, attempt in enumerate(chosen, done + 1):
             progress(f"attacking: {attempt}", index, steps)
-            those, stream = people.take(aim), draws.child(str(attempt))
+            stream = draws.child(str(attempt))
             guesses = _guess(attempt, knowledge, those, stream)
             right = None
             if half is not None:
-                right = guess_without(attempt, those, half[aim], fresh_knowledge, stream)
+                right = guess_without(attempt, those, half[aim], without, stream)
             alone = None if single is None else single[aim]
             column_outcomes.append(
                 judge(attempt, those, people.prior, guesses, right, note, alone, knowledge)
@@ -158,63 +165,32 @@ def _listing(release: Release | str | Path) -> Release:
     return opened
 
 
-def knowledge_of(people: People, release: Release | None, table: Table) -> Knowledge:
-    """What the adversary has to go by: the release, or the raw table where there is none."""
-    view = raw_view(people) if release is None else view_of(release, people)
-    if release is None:
-        return Knowledge(view, people, _numeric(people, table))
-    reader = parse_guarantee(release.manifest.guarantee).against()
-    return Knowledge(view, people, _numeric(people, table), _ceilings(release, people), reader)
+def _first_view(
+    release: Release | None, table: Table, shown: Any, people: People
+) -> tuple[View, str | None]:
+    """What is attacked as the adversary sees it, and a note on what was left out."""
+    if shown is not None:
+        return see_shown(table, shown, people)
+    return (raw_view(people) if release is None else view_of(release, people)), None
 
 
-def _ceilings(release: Release, people: People) -> FloatArray | None:
-    """What the release's promise allows a reader to believe, per value."""
-    if people.histogram is None:
-        return None
-    promised = parse_guarantee(release.manifest.guarantee).ceilings(people.histogram)
-    return np.array([float(ceiling) for ceiling in promised])
-
-
-def _numeric(people: People, table: Table) -> tuple[bool, ...]:
-    """Which quasi columns are numbers, in the table and as the people's values are coded."""
-    return tuple(
+def knowledge_of(people: People, release: Release | None, table: Table, view: View) -> Knowledge:
+    """What the adversary has to go by, and what a release promises about it."""
+    numeric = tuple(
         table.kinds.get(name) == "numeric" and is_number(values.type)
         for name, values in zip(people.domains.names, people.domains.values, strict=True)
     )
-
-
-def _without_the_person(
-    people: People, again: Callable[[People, int], Knowledge], draws: Draws, thorough: bool
-) -> tuple[IntArray | None, list[Knowledge], str | None]:
-    """The halves of the people and what the releases of fresh tables tell that know nobody of each;
-    or why there are none. `again` publishes people as the release was: the n-th such table."""
-    half, tables = other_halves(people, draws)
-    try:
-        views = [again(people.take(rows), number) for number, rows in enumerate(tables)]
-    except SfumatoError as error:
-        return None, [], f"No release of a fresh table to compare with: {error}"
-    return half, [replace(knowledge, thorough=thorough) for knowledge in views], None
-
-
-def _shown_knowledge(table: Table, shown: Any, people: People) -> tuple[Knowledge, str | None]:
-    view, note = see_shown(table, shown, people)
-    return Knowledge(view, people, _numeric(people, table)), note
-
-
-def _remade(
-    remake: Callable[[pa.Table], Any], table: Table, people: People, number: int
-) -> Knowledge:
-    assert people.records is not None
-    return _shown_knowledge(table, remake(people.records), people)[0]
-
-
-def _fresh_knowledge(
-    release: Release | None, table: Table, people: People, number: int
-) -> Knowledge:
     if release is None:
-        return knowledge_of(people, None, table)
-    manifest = release.manifest
-    records = people.records
+        return Knowledge(view, people, numeric)
+    promise, ceilings = parse_guarantee(release.manifest.guarantee), None
+    if people.histogram is not None:
+        ceilings = np.array([float(ceiling) for ceiling in promise.ceilings(people.histogram)])
+    return Knowledge(view, people, numeric, ceilings, promise.against())
+
+
+def _published_again(release: Release, table: Table, people: People, number: int) -> View:
+    """These people published as the release was: the n-th such table."""
+    manifest, records = release.manifest, people.records
     assert records is not None
     rule = manifest.person
     if rule is not None:  # the people of a fresh table have one row each, drawn as several are
@@ -236,7 +212,7 @@ def _fresh_knowledge(
             seed=number,
             left_out=1,
         )
-        return knowledge_of(people, Release(to, verify=False), table)
+        return view_of(Release(to, verify=False), people)
 
 
 def _singled_out(people: People) -> BoolArray | None:
