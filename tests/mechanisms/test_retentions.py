@@ -70,7 +70,7 @@ def test_parametric_optimum_is_the_linear_programs() -> None:
         gammas, weights, p_min = random_instance(rng)
         floats = as_floats(gammas)
         top = best_top(floats, weights, float(p_min))
-        p = retentions(floats, top)
+        p = retentions(floats, top.value, np.array([top.retention]))[0]
         assert p.min() >= float(p_min) - 1e-12
         reached = float(weights @ p)
         assert reached == pytest.approx(linear_program(gammas, weights, float(p_min)), abs=1e-9)
@@ -91,7 +91,9 @@ def test_rounded_solution_keeps_every_limit_exactly() -> None:
                 if gamma is not None and i != j:
                     assert (m - 1) * p[i] + gamma * p[j] <= gamma - 1
         assert min(p) >= Fraction(int(p_min * DYADIC), DYADIC)
-        loss = float(weights @ retentions(floats, top)) - float(weights @ np.array(kept) / DYADIC)
+        loss = float(weights @ retentions(floats, top.value, np.array([top.retention]))[0]) - float(
+            weights @ np.array(kept) / DYADIC
+        )
         assert -1e-9 <= loss < 1e-5
         if all(gamma is not None for gamma in gammas):
             for gain, gamma in zip(FineGrain(kept).odds_gains(), gammas, strict=True):

@@ -19,9 +19,9 @@ from sfumato.mechanisms.retentions import (
     TopRetention,
     as_floats,
     best_top,
-    common_retentions,
     drawable,
     largest_common_top,
+    retentions,
     uniform_retention,
 )
 from sfumato.operators import FineGrain
@@ -141,7 +141,7 @@ def best_for_counts(gammas: Gammas, counts: FloatArray) -> FineGrain:
     def best_of(tops: FloatArray) -> int:
         totals, step = [], max(_AT_ONCE // len(floats), 1)
         for first in range(0, len(tops), step):
-            p = common_retentions(floats, tops[first : first + step])
+            p = retentions(floats, value, tops[first : first + step])
             lost = p.min(axis=1) <= 0
             p[lost] = 1.0
             totals.append(np.where(lost, np.inf, closed.total_variances(counts, p)))

@@ -22,8 +22,8 @@ from sfumato.columns import Value
 from sfumato.errors import UsageError
 from sfumato.guarantees.odds import OddsGuarantee
 from sfumato.mechanisms.general import exact_operator
-from sfumato.mechanisms.perturbed import Chosen, PerturbedPlan, PerturbingMechanism
-from sfumato.mechanisms.protocol import PlanTable, Standing
+from sfumato.mechanisms.perturbed import Chosen, PerturbingMechanism
+from sfumato.mechanisms.protocol import Standing
 from sfumato.operators import Uniform
 from sfumato.operators.base import FloatArray
 from sfumato.profile import Histogram
@@ -32,28 +32,6 @@ from sfumato.textform import Parameter
 MOST_VALUES = 400  # the operator is written out, value by value
 WIDTHS = tuple(Fraction(part, 20) for part in range(1, 21))  # of the range, to choose from
 PEOPLE = 1000  # whose average is foretold
-
-
-class NoisePlan(PerturbedPlan):
-    """A plan for numbers: it also tells what an average costs."""
-
-    def description(self) -> tuple[list[PlanTable], list[str]]:
-        tables, sentences = super().description()
-        rows: list[tuple[str | int | float | None, ...]] = []
-        for column, operator in self.operators.items():
-            numbers = _numbers(column, self.histograms[column].values)
-            uniform = Uniform.for_amplification(operator.values, operator.amplification())
-            errors = (
-                _error_of_mean(compared.matrix(), numbers) for compared in (operator, uniform)
-            )
-            rows.append((column, PEOPLE, *errors))
-        averages = PlanTable(
-            "Averages",
-            f"standard error of the average of {PEOPLE:,} people, were all values as common",
-            ("column", "people", "noise", "uniform"),
-            rows,
-        )
-        return [*tables, averages], sentences
 
 
 @dataclass(frozen=True)
@@ -73,9 +51,6 @@ class CalibratedNoise(PerturbingMechanism):
     ...     Profile(ages.rows, {"age": ages}), RhoPrivacy("0.1", "0.4"), Draws.from_seed(1))
     >>> plan.operators["age"].amplification() <= 6
     True
-    >>> tables, _ = plan.description()
-    >>> [round(cell, 1) for cell in tables[-1].rows[0][2:]]
-    [2.7, 7.1]
     """
 
     width: Fraction | None = None
@@ -86,7 +61,6 @@ class CalibratedNoise(PerturbingMechanism):
         Parameter("uniform", least=0, below=1),  # a share of the draws
     )
     name: ClassVar[str] = "noise"
-    planned: ClassVar[type[PerturbedPlan]] = NoisePlan
     sentence: ClassVar[str] = (
         "For numbers: publishes one near the true one oftener than one far away, so that averages "
         "stay sharp."

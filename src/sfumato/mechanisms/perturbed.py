@@ -114,10 +114,6 @@ class PerturbedPlan(RecordPlan):
             errors.append(relative_error(operator, counts))
         return max(errors)
 
-    def relative_errors(self, column: str) -> list[float | None]:
-        """Predicted standard error of each value's count over the whole table, relative."""
-        return relative_errors(self.operators[column], self._counts(column))
-
     def record_utility(self, column: str) -> float:
         """The expected share of records whose value stays as it was (thesis, Definition 7)."""
         counts = self._counts(column)
@@ -162,7 +158,6 @@ class PerturbingMechanism(Mechanism):
 
     guarantees: ClassVar[tuple[type[Guarantee], ...]] = (OddsGuarantee,)
     several_rows: ClassVar[bool] = True
-    planned: ClassVar[type[PerturbedPlan]] = PerturbedPlan
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> PerturbedPlan:
         assert isinstance(guarantee, OddsGuarantee)
@@ -171,7 +166,7 @@ class PerturbingMechanism(Mechanism):
             self.require_fit(histogram)
             guarantee.require_feasible(histogram)
             chosen[column] = self.choose(histogram, guarantee)
-        return self.planned(
+        return PerturbedPlan(
             {column: choice.operator for column, choice in chosen.items()},
             {column: choice.limit for column, choice in chosen.items()},
             profile.rows,
@@ -225,12 +220,3 @@ def relative_error(operator: Operator, counts: FloatArray) -> float:
     """
     total = float(operator.variances(counts).sum())
     return math.sqrt(operator.values * total) / max(float(counts.sum()), 1.0)
-
-
-def relative_errors(operator: Operator, counts: FloatArray) -> list[float | None]:
-    """√Var(n̂_x)/n_x per value, None where nobody has the value."""
-    deviations = np.sqrt(operator.variances(counts))
-    return [
-        float(deviation / count) if count > 0 else None
-        for deviation, count in zip(deviations, counts, strict=True)
-    ]

@@ -44,43 +44,20 @@ def as_floats(gammas: Sequence[Fraction | None]) -> FloatArray:
     return np.array([np.inf if gamma is None else float(gamma) for gamma in gammas])
 
 
-def retentions(gammas: FloatArray, top: TopRetention) -> FloatArray:
-    """All p_i for a given top. O(m).
+def retentions(gammas: FloatArray, value: int, tops: FloatArray) -> FloatArray:
+    """All p_i for each of several tops of one value: tops by values. O(m) each.
 
-    >>> retentions(np.array([15, 15, 6.6, 4.5, 39 / 11]), TopRetention(0, 0.5277)).round(2).tolist()
-    [0.53, 0.53, 0.53, 0.28, 0.17]
-    """
-    others, own_bound = _bounds(gammas, top.value, top.retention)
-    p = np.minimum(np.minimum(others, own_bound), top.retention)
-    p[top.value] = top.retention
-    return np.asarray(p)
-
-
-def common_retentions(gammas: FloatArray, tops: FloatArray) -> FloatArray:
-    """All p_i for each of several tops of the value with the largest limit: tops by values.
-
-    >>> common_retentions(np.array([15, 15, 6.6, 4.5, 39 / 11]), np.array([0.5277])).round(2)
+    >>> retentions(np.array([15, 15, 6.6, 4.5, 39 / 11]), 0, np.array([0.5277])).round(2)
     array([[0.53, 0.53, 0.53, 0.28, 0.17]])
     """
-    k, t, rest = int(np.argmax(gammas)), tops[:, None], max(len(gammas) - 1, 1)
+    t, rest = tops[:, None], max(len(gammas) - 1, 1)
     with np.errstate(invalid="ignore"):  # a value without a limit is not limited by t = 1 either
         others = (gammas * (1 - t) - 1) / rest
     others[:, np.isinf(gammas)] = np.inf
-    own_bound = 1 - (1 + (len(gammas) - 1) * t) / gammas[k]
+    own_bound = 1 - (1 + (len(gammas) - 1) * t) / gammas[value]
     p = np.minimum(np.minimum(others, own_bound), t)
-    p[:, k] = tops
+    p[:, value] = tops
     return np.asarray(p)
-
-
-def _bounds(gammas: FloatArray, k: int, t: float) -> tuple[FloatArray, float]:
-    m = len(gammas)
-    others = (
-        (gammas * (1 - t) - 1) / max(m - 1, 1)
-        if t < 1
-        else np.where(np.isinf(gammas), np.inf, -1.0 / max(m - 1, 1))
-    )
-    own_bound = 1 - (1 + (m - 1) * t) / gammas[k]
-    return others, float(own_bound)
 
 
 def best_top(gammas: FloatArray, weights: FloatArray, p_min: float) -> TopRetention:
@@ -106,7 +83,7 @@ def best_top(gammas: FloatArray, weights: FloatArray, p_min: float) -> TopRetent
         candidates = np.unique(tops)
 
         def kept(place: int, k: int = k, candidates: FloatArray = candidates) -> float:
-            return float(weights @ retentions(gammas, TopRetention(k, float(candidates[place]))))
+            return float(weights @ retentions(gammas, k, candidates[place : place + 1])[0])
 
         place = concave_argmax(kept, len(candidates))
         if (reached := kept(place)) > value:
