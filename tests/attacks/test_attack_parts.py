@@ -11,15 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
-from sfumato.attacks import ATTACKS, attack, attacks_for, parse_attack
-from sfumato.attacks.intervals import paired_difference, wilson
+from sfumato.attacks import ATTACKS, attack, parse_attack
+from sfumato.attacks.intervals import wilson
 from sfumato.attacks.people import Domains, People, other_halves, pick
 from sfumato.attacks.protocol import Knowledge
 from sfumato.attacks.readers import DeFinetti
 from sfumato.attacks.views import BucketsView
 from sfumato.draws import Draws
 from sfumato.errors import UsageError
-from sfumato.release import BucketedRelease, PerturbedRelease
 
 
 def test_wilson_interval() -> None:
@@ -30,15 +29,6 @@ def test_wilson_interval() -> None:
     )
     assert (wilson(0, 5).low, wilson(5, 5).high) == (0.0, 1.0)
     assert 0.5 in wilson(0, 0)
-
-
-def test_paired_difference_is_narrower_for_the_same_guesses() -> None:
-    first = np.arange(100) < 40
-    same = paired_difference(first, first)
-    assert same.value == 0
-    assert 0 in same
-    apart = paired_difference(first, np.arange(100) >= 60)
-    assert apart.high - apart.low > 3 * (same.high - same.low)
 
 
 def test_ties_go_to_the_commoner_value_then_to_a_draw() -> None:
@@ -84,11 +74,6 @@ def test_definetti_learns_from_lists_alone() -> None:
     mixed = (smoker[0::2] != smoker[1::2])[bucket[model.record]]
     right = model.chance[(model.value == truth[model.record]) & mixed]
     assert right.mean() > 0.95
-
-
-def test_attacks_apply_to_kinds() -> None:
-    assert "definetti" in [way.name for way in attacks_for(BucketedRelease)]
-    assert "definetti" not in [way.name for way in attacks_for(PerturbedRelease)]
 
 
 @pytest.mark.parametrize(

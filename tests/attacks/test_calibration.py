@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import sfumato as sf
-from sfumato.attacks import attack, parse_attack
+from sfumato.attacks import parse_attack
 from sfumato.attacks.people import Domains, People, other_halves
 from sfumato.attacks.protocol import Attack, Knowledge, Outcome, judge
 from sfumato.attacks.range_views import RangesView
@@ -137,30 +136,6 @@ def test_corruption_reaches_what_the_bucket_leaves() -> None:
         rate = np.mean([outcome.success.value for outcome in outcomes])
         # 16,000 guesses: five standard errors are 2 %
         assert rate == pytest.approx(1 / (8 - known), abs=0.02)
-
-
-def determined(rows: int, rng: np.random.Generator) -> pa.Table:
-    """The two quasi columns and the disease determine each other."""
-    disease = rng.integers(0, 6, rows)
-    return pa.table(
-        {
-            "sign": pa.array(disease % 3),
-            "ward": pa.array(disease // 3),
-            "disease": pa.array([f"d{code}" for code in disease]),
-        }
-    )
-
-
-@pytest.mark.parametrize("text", ["naive-bayes", "naive-bayes(alpha=0)"])
-def test_naive_bayes_reaches_the_optimum_on_a_raw_table(text: str) -> None:
-    table = sf.read(
-        determined(1200, np.random.default_rng(4)), quasi="sign,ward", sensitive="disease"
-    )
-    (outcome,) = attack(table, None, attacks=text)
-    assert outcome.success.value == 1.0
-    assert outcome.fresh is not None
-    assert outcome.fresh.value == 1.0  # a rule that holds for everybody: nobody's own record
-    assert 0 in outcome.advantage
 
 
 def test_naive_bayes_is_optimal_where_its_model_is_true() -> None:

@@ -113,21 +113,6 @@ def test_calibrated_confidence_agrees_with_success() -> None:
     assert np.corrcoef(sure, claimed)[0, 1] > 0.9
 
 
-def test_the_confidence_of_a_boasting_attack_is_corrected(people: Any) -> None:
-    """Naive Bayes counts the same column nine times and is sure of every guess."""
-    rng = np.random.default_rng(3)
-    hint = rng.integers(0, 4, 4000)
-    truth = np.where(rng.random(4000) < 0.4, hint, rng.integers(0, 4, 4000))
-    columns = {f"q{number}": hint for number in range(9)}
-    table = pa.table({**columns, "s": truth})
-    declared = sf.read(table, quasi=list(columns), sensitive="s")
-    (found,) = attack(declared, None, attacks="naive-bayes", fresh=False)
-    assert found.success.value == pytest.approx(0.55, abs=0.04)
-    assert max(each.confidence for each in found.exposed) == pytest.approx(
-        found.success.value, abs=0.06
-    )
-
-
 def test_limits_exit_with_the_witness(cli: Any, people: Any, tmp_path: Path) -> None:
     table = people(800, 3)
     pq.write_table(table, tmp_path / "t.parquet")

@@ -51,7 +51,6 @@ def by_definition(quasi: list[Any], sensitive: list[Any]) -> dict[str, float]:
         found["t-closeness, ordered distance"].append(float(ordered))
         logs = [abs(math.log(q / prior[x])) if q else math.inf for x, q in share.items()]
         found["delta-disclosure"].append(max(logs))
-        found["delta-disclosure, values present"].append(max(v for v in logs if v < math.inf))
     return {name: abs(max(figures)) for name, figures in found.items()}
 
 

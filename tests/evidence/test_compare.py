@@ -135,19 +135,6 @@ def test_truth_and_errors_are_those_of_the_questions(found: Comparison, people_p
 
 
 @pytest.mark.slow
-def test_one_process_finds_the_same_kind_of_thing(people_path: Path, tmp_path: Path) -> None:
-    """A table in memory is copied once; with one job nothing else is started."""
-    table = sf.read(pq.read_table(people_path), quasi="age,sex,region", sensitive="disease")
-    comparison = compare(table, CANDIDATES[:2], out=tmp_path / "out", jobs=1, **FEW)  # type: ignore[arg-type]
-    assert [row.kept for row in comparison.rows] == [True, True]
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        "report.html",
-        "report.json",
-        "workload.sql",
-    ]
-
-
-@pytest.mark.slow
 def test_a_worker_dies_with_the_comparison(people_path: Path, tmp_path: Path) -> None:
     """Killed from outside, the comparison leaves no process that goes on writing."""
     program = f"""

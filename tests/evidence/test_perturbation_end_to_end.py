@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -82,29 +80,6 @@ def test_published_asked_and_audited(
     verdict = audit(table, tmp_path / "r")
     failing = {finding.check.name for finding in verdict.findings if not finding.holds}
     assert failing == {"randomness"}  # only the seed
-
-
-def test_rho_privacy_is_kept_by_the_best_mechanism(table: Table, tmp_path: Path) -> None:
-    made = publish(table, RHO, to=tmp_path / "r", seed=1)
-    assert made.manifest.mechanism in ("uniform", "fine-grain(objective=counts)")
-    made = publish(table, RHO.replace(")", ", reader=shares)"), to=tmp_path / "s", seed=1)
-    assert made.manifest.mechanism.startswith("partitioned")
-
-
-def tampered(folder: Path, change: Any) -> None:
-    path = folder / "manifest.json"
-    manifest = json.loads(path.read_text())
-    change(manifest["plan"]["operators"]["disease"])
-    path.write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", "utf-8")
-
-
-def test_parts_can_be_proved_by_the_receipt(table: Table, tmp_path: Path) -> None:
-    publish(table, RHO, to=tmp_path / "r", mechanism="partitioned", receipt=tmp_path / "private")
-    verdict = audit(table, tmp_path / "r", receipt=tmp_path / "private")
-    assert verdict.holds
-    chance = next(f for f in verdict.findings if f.check.name == "part-posterior")
-    assert chance.value == pytest.approx(0.5, abs=1e-6)
-    assert chance.value <= 0.5
 
 
 def test_limits_from_a_file_leave_no_path_behind(table: Table, tmp_path: Path) -> None:

@@ -1,8 +1,7 @@
-"""What is deleted is gone: raw copies, tables and counts, at once; idle sockets lock nobody out."""
+"""What is deleted is gone: raw copies, tables and counts, at once."""
 
 from __future__ import annotations
 
-import socket
 import stat
 from pathlib import Path
 from typing import Any
@@ -55,18 +54,6 @@ def test_the_last_job_of_an_upload_takes_it_along(site: Any) -> None:
     assert holding(site.state, b"raw-value-3")  # the other one may still be audited
     assert site.client.delete(f"/api/jobs/{jobs[1]['id']}").status_code == 200
     assert holding(site.state, b"raw-value-3") == []
-
-
-def test_idle_sockets_lock_nobody_out(site: Any) -> None:
-    idle: list[socket.socket] = []
-    place = ("127.0.0.1", int(site.port))
-    try:
-        idle += [socket.create_connection(place, 5) for _ in range(205)]
-        client = site.stranger(**{"X-Sfumato-Session": site.secret})
-        assert client.get("/api/jobs").status_code == 200
-    finally:
-        for each in idle:
-            each.close()
 
 
 @pytest.mark.slow

@@ -10,19 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-import pyarrow as pa
-
 from sfumato.audits import catalogue
-from sfumato.audits.case import AuditCase, concerns, quoted, same
+from sfumato.audits.case import AuditCase, concerns, same
 from sfumato.audits.findings import Direction, Finding
 from sfumato.columns import value_text
 from sfumato.engines.cautions import repeating_columns
 from sfumato.guarantees import ReconstructionPrivacy
 from sfumato.guarantees.base import odds
 from sfumato.profile import Histogram
-from sfumato.release import BucketedRelease, PerturbedRelease, Release, scan
+from sfumato.release import BucketedRelease, PerturbedRelease, Release
 
-_CERTAIN = 1 - 1e-9
 FOLLOWED = ("uniform", "fine-grain", "general")  # operators that draw each record by itself
 
 
@@ -101,7 +98,6 @@ def _several(case: AuditCase, key: str) -> Finding:
     said += [
         _ceiling_then(case, histogram, int(most)) for histogram in case.profile.histograms.values()
     ]
-    said += _followed(case)
     said.append(f"publish with --person {key}")
     return Finding.none(catalogue.PERSON_TOGETHER, int(several), witness="; ".join(said))
 
@@ -124,56 +120,6 @@ def _ceiling_then(case: AuditCase, histogram: Histogram, most: int) -> str:
         f"where one record lets {histogram.column} = {value_text(histogram.values[worst])} have "
         f"a posterior of {chance(worst, 1):.3g} at most, two alike allow {chance(worst, 2):.3g}"
         + (f" and {most:,} {chance(worst, most):.3g}" if most > 2 else "")
-    )
-
-
-def _followed(case: AuditCase) -> Iterator[str]:
-    """People with several records in buckets whom their quasi-identifiers single out, and whose
-    records say the same: the chance of v is proportional to share(v) · Π (its share of a bucket's
-    list / share(v)) over the buckets of their records."""
-    names = case.quasi
-    several = len(case.profile.histograms) > 1  # each by itself would tell too little
-    if not isinstance(case.release, BucketedRelease) or not names or several:
-        return
-    (histogram,) = case.profile.histograms.values()
-    listed, domain = ", ".join(names), case.release.domain(histogram.column)
-    lists = scan([case.release.file("sensitive")])
-    domain_columns = {
-        "value": domain,
-        "code": pa.array(range(len(domain)), pa.int64()),
-        "share": pa.array([float(share) for share in histogram.shares]),
-        "ceiling": pa.array([float(ceiling) for ceiling in case.guarantee.ceilings(histogram)]),
-    }
-    case.database.register("domain", pa.table(domain_columns))
-    ((people, beyond, certain),) = case.rows(
-        f"""
-        WITH own AS (SELECT {listed}, any_value(__key) AS person FROM raw
-                     GROUP BY {listed} HAVING count(DISTINCT __key) = 1),
-             alike AS (SELECT __key AS person, any_value(__code_0) AS truth FROM raw
-                       GROUP BY __key HAVING count(*) > 1 AND count(DISTINCT __code_0) = 1),
-             followed AS MATERIALIZED (SELECT person, truth, bucket FROM own AS o
-                      JOIN alike USING (person) JOIN published AS p ON {same("o", "p", names)}),
-             sizes AS (SELECT bucket, sum(count) AS size FROM {lists} GROUP BY bucket),
-             lists AS (SELECT l.bucket, d.code, sum(l.count) AS n FROM {lists} AS l JOIN domain AS d
-                       ON d.value IS NOT DISTINCT FROM l.{quoted(histogram.column)} GROUP BY ALL),
-             numbers AS (SELECT person, count(*) AS k FROM followed GROUP BY person
-                         HAVING count(*) > 1),
-             weights AS (SELECT f.person, f.truth, l.code, d.ceiling,
-                                ln(d.share) + sum(ln(l.n / s.size) - ln(d.share)) AS w
-                         FROM followed AS f JOIN lists AS l USING (bucket)
-                         JOIN sizes AS s USING (bucket) JOIN domain AS d ON d.code = l.code
-                         JOIN numbers AS k ON k.person = f.person WHERE d.share > 0
-                         GROUP BY f.person, f.truth, l.code, d.ceiling, d.share, k.k
-                         HAVING count(*) = k.k),
-             raised AS (SELECT *, exp(w - max(w) OVER (PARTITION BY person)) AS e FROM weights),
-             chances AS (SELECT *, e / sum(e) OVER (PARTITION BY person) AS chance FROM raised)
-        SELECT count(*), count(*) FILTER (chance > ceiling + 1e-9),
-               count(*) FILTER (chance > {_CERTAIN}) FROM chances WHERE code = truth
-        """
-    )
-    yield (
-        f"of {people:,} people whom their quasi-identifiers single out and whose records say the "
-        f"same, {beyond:,} have a posterior beyond their ceiling and {certain:,} are certain"
     )
 
 

@@ -98,7 +98,6 @@ MEASURES: tuple[tuple[str, Callable[[ClassCounts], measures.Worst | None], str],
     ("t-closeness, equal distance", measures.t_equal, ""),
     ("t-closeness, ordered distance", measures.t_ordered, ""),
     ("delta-disclosure", measures.delta_disclosure, ""),
-    ("delta-disclosure, values present", measures.delta_disclosure_present, ""),
 )
 
 

@@ -133,11 +133,6 @@ def delta_disclosure(cells: ClassCounts) -> Worst:
     lacking = np.flatnonzero(counts < len(cells.values))
     if len(lacking):
         return Worst(float("inf"), int(cells.rows[lacking].min()))
-    return delta_disclosure_present(cells)
-
-
-def delta_disclosure_present(cells: ClassCounts) -> Worst:
-    """Largest |ln(q/p)| over the values that a class does hold."""
     share, prior = _shares(cells)
     return _worst_cell(cells, np.abs(np.log(share / prior)))
 
