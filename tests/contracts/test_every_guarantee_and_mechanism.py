@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ import sfumato as sf
 from sfumato.draws import Draws
 from sfumato.engines.choosing import choose_plan, profile_for
 from sfumato.engines.counting import take_profile
-from sfumato.errors import BundleError, SfumatoError
+from sfumato.errors import BundleError, SfumatoError, UsageError
 from sfumato.guarantees import GUARANTEES, parse_guarantee
 from sfumato.mechanisms import MECHANISMS, mechanisms_for, parse_mechanism
 from sfumato.release import Release, manifest_schema
@@ -98,6 +99,25 @@ def test_mechanisms_round_trip(name: str) -> None:
         assert way.name == name
         assert parse_mechanism(str(way)) == way
         hash(way)
+
+
+@pytest.mark.parametrize("name", sorted(GUARANTEES | MECHANISMS))
+def test_parameters_are_refused_by_their_name(name: str) -> None:
+    """As they are declared: beyond a bound, a part of what is whole, and what is no option."""
+    parse = parse_guarantee if name in GUARANTEES else parse_mechanism
+    for parameter in (GUARANTEES | MECHANISMS)[name].parameters:
+        steps = zip(("above", "least", "below", "most"), (0, -1, 0, 1), strict=True)
+        bounds = [(getattr(parameter, bound), step) for bound, step in steps]
+        wrong = [bound + step for bound, step in bounds if bound is not None]
+        wrong = ["nothing"] if parameter.options else [*wrong, *[2.5] * parameter.whole]
+        for given in () if parameter.form else wrong:
+            told = f"The '{parameter.name}' parameter of {name} must be {parameter.wanted}"
+            with pytest.raises(UsageError, match=re.escape(told)):
+                parameter.read(given, name)
+            with pytest.raises(UsageError):
+                parse(f"{name}({parameter.name}={given})")
+    with pytest.raises(UsageError, match=f"{name} has no parameter 'colour'"):
+        parse(f"{name}(colour=red)")
 
 
 def test_every_mechanism_is_tried() -> None:

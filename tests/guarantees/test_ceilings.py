@@ -67,10 +67,6 @@ def test_wrong_limit_files_are_refused(tmp_path, text, message):
 @pytest.mark.parametrize(
     "text",
     [
-        "l-diversity(1)",
-        "l-diversity(2.5)",
-        "beta-likeness(0)",
-        "f-privacy(theta=-1)",
         "f-privacy(floor=0.1)",
         "f-privacy(theta=1, limits=*:1)",
         "f-privacy(floor=0.1, limits=a:1)",

@@ -18,7 +18,7 @@ from sfumato.draws import Draws
 from sfumato.engines.words import Facts
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import DEFAULT_PROMISE, OddsGuarantee, parse_guarantee
-from sfumato.mechanisms import mechanisms_for, parse_mechanism
+from sfumato.mechanisms import parse_mechanism
 from sfumato.profile import Histogram, Profile
 
 CEILINGS = ("l-diversity(3)", "beta-likeness(1.5)", "f-privacy(theta=1.2, floor=0.1)")
@@ -64,21 +64,6 @@ def test_an_operator_that_follows_the_counts_says_so(way: str, other: str) -> No
         (said,) = Facts.of_plan(named, both, plan, {"s": histogram}).statement()
         assert "does not hold against whoever knows" in said
     assert made[0] != made[1] or way != "general"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "l-diversity(5) and beta-likeness(2)",
-        "l-diversity(5, open='a;b') and f-privacy(theta=2, floor=0.05)",
-        "rho-privacy(1/13, 1/6) and fine-rho-privacy(theta=2)",
-    ],
-)
-def test_a_text_form_reads_itself(text: str) -> None:
-    promise = parse_guarantee(text)
-    assert str(promise) == text
-    assert parse_guarantee(str(promise)) == promise
-    assert mechanisms_for(promise)
 
 
 def test_what_follows_and_is_read_as_a_promise_unless_it_is_quoted() -> None:

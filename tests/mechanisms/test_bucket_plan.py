@@ -17,7 +17,6 @@ from sfumato.mechanisms.buckets import (
     MultiSizeBuckets,
     OptimalBuckets,
     TwoSizeBuckets,
-    certainty,
 )
 from sfumato.mechanisms.buckets.filling import Listed
 from sfumato.mechanisms.buckets.plan import BucketPlan
@@ -75,14 +74,6 @@ def test_records_and_sensitive_table_agree(way, promise):
             assert Fraction(count, size) <= ceilings[x]
 
 
-def test_batches_do_not_matter():
-    plan = OptimalBuckets().plan(profile_of(COUNTS), FPrivacy(theta=3), Draws.from_seed(2))
-    codes, ranks = all_records(COUNTS, np.random.default_rng(2))
-    whole = plan.bucket_of(codes, ranks)
-    pieces = [plan.bucket_of(codes[i : i + 7], ranks[i : i + 7]) for i in range(0, len(codes), 7)]
-    assert (np.concatenate(pieces) == whole).all()
-
-
 def test_every_slot_of_a_value_is_equally_likely():
     """χ² over 400 keys for one record of a value with 10: false alarm 1e-4."""
     from scipy.stats import chi2
@@ -112,13 +103,6 @@ def test_fakes_are_listed_once_and_belong_to_nobody():
     again = pa.concat_tables(plan.side_tables(list)["sensitive"])
     assert again.equals(table)  # drawn by address: asking twice does not draw twice
     assert plan.public()["histogram"] == COUNTS.tolist()
-
-
-def test_certainty_function():
-    assert certainty(5, 0, 4) == 1
-    assert certainty(5, 4, 4) == Fraction(1, 5)
-    with pytest.raises(ValueError, match="cannot be known"):
-        certainty(5, 2, 5)
 
 
 def test_too_many_fakes_are_refused():

@@ -179,19 +179,6 @@ def test_total_variance_is_the_operators() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("fine-grain(objective=x)", "'objective' parameter of fine-grain must be one of"),
-        ("fine-grain(p_min=2)", "'p_min' parameter of fine-grain must be a number from 0 to 1"),
-        ("general(breaches=down)", "'breaches' parameter of general must be one of"),
-    ],
-)
-def test_bad_parameters(text: str, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        parse_mechanism(text)
-
-
 @settings(max_examples=200, deadline=None)
 @given(st.fractions(Fraction(1, 10**9), 10**9).filter(lambda number: number > 0))
 def test_rounding_down_keeps_six_digits(number: Fraction) -> None:

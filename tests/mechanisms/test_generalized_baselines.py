@@ -18,12 +18,13 @@ from papers.heterogeneous.matchers import (
 )
 from sfumato.draws import Draws
 from sfumato.errors import InfeasibleGuarantee, UsageError
-from sfumato.guarantees import BetaLikeness, LDiversity
+from sfumato.guarantees import BetaLikeness, LDiversity, ReconstructionPrivacy
 from sfumato.mechanisms.generalized import penalty
 from sfumato.mechanisms.grouped import Burel, ClassLimits, Ring, classes, grid_ring
 from sfumato.mechanisms.heterogeneous.mechanism import HeterogeneousGeneralization
 from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, SetAxis
 from sfumato.mechanisms.protocol import Mechanism
+from sfumato.mechanisms.sps import SamplingPerturbingScaling
 from sfumato.profile import Histogram, Profile
 
 
@@ -163,8 +164,11 @@ def test_hilbert_neighbours_are_near() -> None:
     assert (steps == 1).all()
 
 
-@pytest.mark.parametrize("way", [Ring(), Burel(), HeterogeneousGeneralization()])
+@pytest.mark.parametrize(
+    "way", [Ring(), Burel(), HeterogeneousGeneralization(), SamplingPerturbingScaling()]
+)
 def test_several_sensitive_columns_are_refused(way: Mechanism) -> None:
     counts = {name: Histogram(name, ("x", "y"), np.array([2, 2])) for name in "ab"}
+    promise = LDiversity(2) if way.name != "sps" else ReconstructionPrivacy("0.3", "0.3")
     with pytest.raises(UsageError, match="one sensitive column; the table has 2: a, b"):
-        way.plan(Profile(4, counts), LDiversity(2), Draws.from_seed(1))
+        way.plan(Profile(4, counts), promise, Draws.from_seed(1))

@@ -115,14 +115,6 @@ def keeps_diversity(layers: Layers, counts: np.ndarray, number: int) -> None:
     assert max(largest_shares(layers)) <= Fraction(1, number)
 
 
-def test_eleven_values_in_ten_buckets() -> None:
-    """No packing of whole values is even: several layers keep the promise for every value."""
-    counts = np.full(11, 100)
-    layers = diversity_layers(counts, 10)
-    keeps_diversity(layers, counts, 10)
-    assert len(layers) > 1
-
-
 counts_strategy = st.lists(st.integers(1, 60), min_size=2, max_size=14).map(np.array)
 
 

@@ -24,7 +24,7 @@ from sfumato.mechanisms import parse_mechanism
 from sfumato.mechanisms.buckets import BucketPlan, OptimalBuckets
 from sfumato.mechanisms.buckets.settings import Limits
 from sfumato.mechanisms.buckets.tree import Room
-from sfumato.profile import BinnedCounts, ColumnBins, Histogram, Holdings, Profile
+from sfumato.profile import Histogram, Holdings, Profile
 
 CITIES = ("Ulm", "Rom", "Oslo", None)
 
@@ -280,22 +280,6 @@ def test_columns_in_which_all_are_alike_are_not_cut() -> None:
     assert plan.tree is None
 
 
-@pytest.mark.parametrize(
-    ("way", "message"),
-    [
-        ("local(min=0)", "'min' parameter of local must be a whole number of at least 1"),
-        ("local(min=many)", "'min' parameter of local"),
-        ("local(slack=1.2)", "'slack' parameter of local must be a number above 0 and at most 1"),
-        ("local(slack=0)", "'slack' parameter"),
-        ("local(max_size=0)", "'max_size' parameter of local"),
-        ("local(fakes=1)", "fakes"),
-    ],
-)
-def test_parameters_are_checked(way: str, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        parse_mechanism(way)
-
-
 def test_columns_that_cannot_be_cut_are_named() -> None:
     with pytest.raises(
         UsageError, match=r"names town\. Quasi-identifiers that can be cut: age, city"
@@ -309,47 +293,3 @@ def test_profiles_without_bins_say_so() -> None:
     with pytest.raises(UsageError, match="count them first"):
         parse_mechanism("local").plan(bare, parse_guarantee("l-diversity(3)"), Draws.from_seed(1))
     assert plan.holdings.people == 300
-
-
-def random_people(rng: np.random.Generator) -> Profile:
-    """The counts of up to 800 people, whose value hangs together with an age and a city."""
-    rows, values, ages, cities = int(rng.integers(100, 800)), int(rng.integers(3, 12)), 24, 5
-    age, city = rng.integers(0, ages, rows), rng.integers(0, cities, rows)
-    score = np.exp(rng.normal(size=(values, 2)) @ np.stack([age / 12 - 1, city - 2]))
-    chance = (score / score.sum(axis=0)).T.cumsum(axis=1)
-    held = np.minimum((chance < rng.random(rows)[:, None]).sum(axis=1), values - 1)
-    held = np.unique(held, return_inverse=True)[1]  # every value is somebody's
-    values = int(held.max()) + 1
-    cells, counts = np.unique((age * cities + city) * values + held, return_counts=True)
-    where, value = np.divmod(cells, values)
-    columns = (
-        ColumnBins("age", edges=tuple(float(edge) for edge in range(1, ages))),
-        ColumnBins("city", edges=tuple(float(edge) for edge in range(1, cities))),
-    )
-    codes = tuple(each.astype(np.uint8) for each in np.divmod(where, cities))
-    whole = Histogram("s", tuple(range(values)), np.bincount(held))
-    binned = BinnedCounts(columns, codes, value, counts)
-    return Profile(rows, {"s": whole}, binned=binned)
-
-
-@pytest.mark.slow
-def test_ceilings_hold_in_random_tables() -> None:
-    """Every bucket of two dozen random tables, in fractions."""
-    promises = ("l-diversity(2)", "l-diversity(3)", "beta-likeness(2)", "f-privacy(theta=3)")
-    planned = cut = 0
-    for number in range(24):
-        profile = random_people(np.random.default_rng(number))
-        promise = parse_guarantee(promises[number % 4])
-        way = parse_mechanism(("local(min=40)", "local(min=60, slack=1)")[number // 4 % 2])
-        try:
-            plan = way.plan(profile, promise, Draws.from_seed(number))
-        except InfeasibleGuarantee:
-            continue
-        planned, cut = planned + 1, cut + (plan.tree is not None)
-        limits = promise.ceilings(profile.histograms["s"])
-        sizes = plan.filling.parts.bucket_sizes()
-        for bucket, value, count in plan.filling.listed():
-            for each, code, number in zip(bucket, value, count, strict=True):
-                assert Fraction(int(number), int(sizes[each])) <= limits[code]
-    assert planned > 12
-    assert cut > 6

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -103,14 +102,6 @@ def test_publish_takes_the_plan_whose_counts_are_least_off(linked: sf.Table) -> 
     foreseen = plans[1].predicted_error() / plans[0].predicted_error()
     chosen, _ = choose_plan(profile, guarantee, None, draws)
     assert chosen.name == ("local" if foreseen < 1 else "optimal")
-
-
-def test_a_plan_travels(counted: Profile) -> None:
-    plan = planned(counted, PROMISES[0])
-    again = pickle.loads(pickle.dumps(plan))
-    keys = np.flatnonzero(plan.filling.parts.by_block.reshape(-1))
-    ranks = np.zeros(len(keys), np.int64)
-    assert again.bucket_of(keys, ranks).tolist() == plan.bucket_of(keys, ranks).tolist()
 
 
 def test_a_slack_that_is_named_is_kept(counted: Profile) -> None:

@@ -143,11 +143,6 @@ def test_several_promises_are_refused_in_a_sentence(promise: str, tmp_path: Path
                    to=tmp_path / "r")  # fmt: skip
 
 
-def test_unknown_inside_is_refused() -> None:
-    with pytest.raises(UsageError, match="'inside' parameter of partitioned"):
-        PartitionedPerturbation("magic")
-
-
 def test_slots_fill_quotas_exactly_in_any_batches() -> None:
     counts = [40, 30, 20, 10, 7, 3, 0, 1]
     plan = PartitionedPerturbation().plan(profile(counts), RhoPrivacy("0.37", "0.6"), DRAWS)

@@ -134,22 +134,6 @@ def test_the_test_has_its_size(m: int) -> None:
     assert abs(np.mean(rejected) - 0.05) < error
 
 
-def test_ratio_is_pearson_over_its_critical_value() -> None:
-    from scipy import stats
-
-    table = np.array([[30, 10, 0, 5], [20, 25, 0, 5], [0, 0, 7, 0]])
-    found = pair_ratios(table, FIVE)
-    used = table[:2][:, [0, 1, 3]]
-    statistic = stats.chi2_contingency(used, correction=False).statistic
-    assert found[0, 1] == pytest.approx(statistic / stats.chi2.isf(0.05, 2), rel=1e-6)
-    assert (found == found.T).all()
-
-
-def test_a_value_without_records_differs_from_nothing() -> None:
-    assert pair_ratios(np.array([[5, 9], [0, 0]]), FIVE)[0, 1] == 0
-    assert pair_ratios(np.array([[5, 0], [9, 0]]), FIVE)[0, 1] == 0
-
-
 def chain() -> np.ndarray:
     """Neighbours do not differ, ends do."""
     shares = np.linspace(0.3, 0.7, 9)

@@ -114,18 +114,6 @@ def test_published_counts_are_binomial() -> None:
     assert seen.mean(axis=0) == pytest.approx(counts, abs=6 * np.sqrt(40 * 2 / 3 / 400))
 
 
-def test_batches_do_not_matter() -> None:
-    codes = np.random.default_rng(2).integers(0, 9, 1003)
-    draws = Draws.from_seed(4)
-    plan = DecoyValues().plan(profile_of(s=codes), SmallSum(4), draws.child("plan"))
-    whole = plan.apply(batch_of({"s": codes}), draws)
-    assert whole.keep is not None
-    pieces = [plan.apply(batch_of({"s": codes}, a, a + 100), draws) for a in range(0, 1003, 100)]
-    assert np.array_equal(np.concatenate([p.codes["s"] for p in pieces]), whole.codes["s"])
-    keeps = [np.ones(len(p.codes["s"]), bool) if p.keep is None else p.keep for p in pieces]
-    assert np.array_equal(np.concatenate(keeps), whole.keep)
-
-
 @pytest.mark.slow
 def test_withheld_records_are_uniform() -> None:
     """2 of 20 records withheld, 1,500 plans: every record's share of 0.1 within 5 deviations."""
@@ -173,15 +161,6 @@ def test_independent_columns_are_drawn_independently() -> None:
     published = plan.apply(batch_of({"s": codes, "t": codes}), draws).codes
     both = ((published["s"] == codes) & (published["t"] == codes)).mean()
     assert both == pytest.approx(0.25, abs=5 * np.sqrt(0.25 * 0.75 / 20_000))
-
-
-def test_the_public_plan_says_the_group_size_and_no_more() -> None:
-    codes = np.repeat(np.arange(4), 25)
-    plan = DecoyValues().plan(profile_of(s=codes), SmallSum(3), Draws.from_seed(1))
-    assert plan.public() == {
-        "operators": {"s": {"form": "decoy", "values": 4, "groups": 3}},
-        "common": {},
-    }
 
 
 def test_every_column_must_be_eligible() -> None:
