@@ -9,12 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from scipy.stats import binom
 
 import sfumato as sf
 from sfumato.operators import Uniform
 from sfumato.operators.drawn import DrawnEstimated
 from sfumato.operators.estimator import Forms, Moments, Statistic
 from sfumato.operators.intervals import assisted_interval, ratio_interval
+from sfumato.operators.tails import TwoRates, _Tails, assisted_count
 from sfumato.operators.weighing import Composition
 
 
@@ -44,8 +46,6 @@ def test_small_counts_of_redrawn_values_hold_by_exact_chances(records):
 
     A count of so few steps cannot hold exactly 95 % everywhere.
     """
-    from scipy.stats import binom
-
     operator = Uniform(50, Fraction(3, 10))
     steps = np.arange(min(records, 60) + 1)
     shown = np.zeros((len(steps), 50))
@@ -70,6 +70,48 @@ def test_small_counts_of_redrawn_values_hold_by_exact_chances(records):
     assert 0.93 <= np.mean(held) <= 0.98
     assert min(held) > 0.88
     assert held[0] < 0.995
+
+
+@pytest.mark.parametrize("truth", [0.0, 50.0, 100.0])
+def test_draws_that_stand_for_several_people_have_the_law_of_as_many_draws(truth):
+    """90 draws for 2 people each and 24 for 5, against the sum of four binomials.
+
+    A law of 300 people with a wider noise is off by up to 0.06 where nothing is shown.
+    """
+    people, own, other = 300.0, 0.6, 0.02
+    law = np.ones(1)
+    for copies, share in ((2, 0.6), (5, 0.4)):
+        for number, rate in ((truth, own), (people - truth, other)):
+            draws = round(number * share / copies)
+            by_copies = np.zeros(draws * copies + 1)
+            by_copies[::copies] = binom(draws, rate).pmf(np.arange(draws + 1))
+            law = np.convolve(law, by_copies)
+    likely = np.flatnonzero(law > 1e-3)
+    ones = np.ones(len(likely))
+    rates = TwoRates(
+        people * ones, likely * ones, own * ones, other * ones,
+        np.array([[2.0], [5.0]]) * ones, np.array([[0.6], [0.4]]) * ones,
+    )  # fmt: skip
+    below = np.cumsum(law) - law / 2
+    assert np.abs(rates.below(truth * ones) - below[likely]).max() < 0.03
+
+
+def test_an_end_is_where_the_law_is_as_unlikely_as_it_may_be():
+    """Both ends of many counts, few people and many, one belief and none."""
+    draw = np.random.default_rng(5)
+    people = draw.integers(1, 400, 300).astype(float)
+    shown = np.floor(draw.random(300) * (people + 1) * 0.5)
+    ones = np.ones((1, 300))
+    law = TwoRates(people, shown, np.full(300, 0.4), np.full(300, 0.1), ones, ones)
+    low, high = assisted_count(law, np.zeros(300), np.full(300, np.inf), 0.95)
+    tails, every = _Tails(law), np.arange(300)
+    inner = (low > 0) & (low < law.seen - 1e-3)
+    assert inner.sum() > 50
+    assert np.abs(tails.below(every, low)[inner] - 0.975).max() < 1e-3
+    inner = (high < people) & (high > law.seen + 1e-3)
+    assert inner.sum() > 50
+    assert np.abs(tails.below(every, high)[inner] - 0.025).max() < 1e-3
+    assert (tails.below(every, people)[high == people] >= 0.025 - 1e-3).all()
 
 
 @pytest.mark.parametrize("bottom", [0.5, 2.0, 5.0, 20.0])

@@ -11,8 +11,10 @@ whatever is summed over it. Intervals start from U: those of counts hold every t
 what is seen is likely (`tails`), and reach to what is believed.
 
 Where groups were sampled and copied back to their size, the noise of a draw counts as often as it
-was copied. The sample itself varies too; by less than independent draws from the group would, whose
-variance is at most Σ copies·Σ_x W[y, x]·h(x)².
+was copied, and a count is likely or not by the law of so many fewer draws, by kind of group. The
+sample keeps the shares of its group up to a rounding: of the error that is believed it adds at most
+Σ copies·Σ_x W[y, x]·h(x)², what independent draws would add (by brute force half to all of it for
+1 to 200 people); intervals, whose law is of whole draws, hold without it.
 """
 
 from __future__ import annotations
@@ -98,7 +100,7 @@ class DrawnEstimated(Estimated):
         noise, truth = sums, -sums
         if self.moments.copies is not None:
             noise = sums * self.moments.copies
-            truth = np.where(np.asarray(self.moments.sampled), 0.0, -noise)
+            truth = np.where(self.moments.copies > 1, 0.0, -noise)
         z, both = self.weights(forms), first.values * second.values
         one = z.weigh(first.values)
         square = z.times(one, one if second is first else z.weigh(second.values))
@@ -297,16 +299,37 @@ class _DrawnSums:
         q1, q0 = np.clip(q1, 1e-9, 1 - 1e-9), np.clip(q0, 1e-9, 1 - 1e-9)
         q1 = np.maximum(q1, q0 + 1e-9)
         step = q1 - q0
-        law = TwoRates(people, unbiased * step + people * q0, q1, q0)
-        noise = law.variance(np.clip(independent, 0.0, people)) / step**2
-        stretch = np.sqrt(np.maximum(cells.variance, 1e-12) / np.maximum(noise, 1e-300))
-        near = np.abs(stretch - 1) < 1e-3
-        law = TwoRates(people, law.shown, q1, q0, np.where(near, 1.0, stretch))
+        copies, shares = self._draws(each, people)
+        law = TwoRates(people, unbiased * step + people * q0, q1, q0, copies, shares)
+        if self._moments.copies is None:
+            noise = law.error(np.clip(independent, 0.0, people)) ** 2
+            ratio = np.clip(cells.variance / noise, 1e-9, 1e9)
+            law = replace(law, copies=np.where(np.abs(ratio - 1) < 2e-3, 1.0, ratio)[None])
         shrunk = self._either_side(belief, cells, people, pool)
         shown = np.clip(cells.moved(shrunk.kept), 0.0, people)
         shown = self._values_of_pools(each, pool, shown)
         excess = np.ones(len(pool)) if belief.excess is None else belief.excess[pool]
         return _Row(pool, people, cells, shrunk, shown, law, belief.spread[pool], excess)
+
+    def _draws(self, each: Statistic, people: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """By kind of draws and row: how many people one stands for, and their share of people."""
+        copies, sums = self._moments.copies, self._moments.sums[(each.number,)]
+        if copies is None:
+            return np.ones((1, len(people))), np.ones((1, len(people)))
+        kinds = np.ceil(np.log2(copies)).astype(np.int64)
+        inside, noise = (
+            np.stack(
+                [
+                    self._forms.by_row(
+                        self._estimated.counted(self._forms, of * (kinds == kind), each.counted)
+                    )
+                    for kind in range(kinds.max(initial=0) + 1)
+                ]
+            )
+            for of in (sums, sums * copies)
+        )
+        mean = np.divide(noise, inside, out=np.ones_like(noise), where=inside > 0)
+        return mean, inside / np.maximum(people, 1e-300)
 
     @staticmethod
     def _either_side(

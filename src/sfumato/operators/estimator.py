@@ -39,8 +39,8 @@ class Moments:
     """Lines: a class, what its records show (a number for each sensitive column), and sums.
 
     `sums[(e,)]` is Σ e over the records of a line, `sums[(d, e)]` is Σ d·e. Where groups were
-    sampled and copied back to their size, `copies` published records stand for one draw, and
-    `sampled` says whether the draw was from a sample. Classes with the same `pool` differ only in
+    sampled and copied back to their size, `copies` published records stand for one draw (1 where
+    all people of a group were drawn for). Classes with the same `pool` differ only in
     what a mixed expression needs of them; None means that no two do.
 
     >>> counts = Moments.of_counts(np.array([[3.0, 0.0, 2.0]]), "n")
@@ -53,7 +53,6 @@ class Moments:
     shown: tuple[IntArray, ...]
     sums: Mapping[tuple[Hashable, ...], FloatArray]
     copies: FloatArray | None = None
-    sampled: BoolArray | None = None
     pool: IntArray | None = None
     extremes: Mapping[Hashable, tuple[float, float]] = field(default_factory=dict)  # of an e
 
@@ -72,7 +71,6 @@ class Moments:
             shown=tuple(symbols[lines] for symbols in self.shown),
             sums={weights: of_weights[lines] for weights, of_weights in self.sums.items()},
             copies=None if self.copies is None else self.copies[lines],
-            sampled=None if self.sampled is None else self.sampled[lines],
         )
 
     def both(self, *weights: Hashable) -> FloatArray:

@@ -1,129 +1,181 @@
 """How likely what is shown was under every truth, and the interval that follows (methods, 10.2).
 
 T of n people have what is asked for. Each of them shows it with the chance q₁, everybody else with
-q₀: O = Bin(T, q₁) + Bin(n − T, q₀). For few people its law is summed up, for many it is a
-saddlepoint approximation (Lugannani and Rice). A truth belongs to the interval if what is seen is
-not too far out on either side; a prior from the rest of the table decides how the error is shared
-between the two sides, not whether the interval holds (`intervals`).
+q₀: O = Bin(T, q₁) + Bin(n − T, q₀). Where one draw stands for k people, so many of its kind are
+drawn as there are people over k, and each that shows it adds k to O. For few people the law is
+summed up, otherwise it is a saddlepoint approximation (Lugannani and Rice). A truth belongs to the
+interval if what is seen is not too far out on either side; a prior from the rest of the table
+decides how the error is shared between the two sides, not whether the interval holds (`intervals`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.draws import BoolArray
+from sfumato.draws import IntArray
 from sfumato.operators.base import FloatArray
 
 EXACT = 60  # people whose law is summed up
-_HALVINGS = 40
-_NEAR = 1e-4  # of r: a saddlepoint that is the mean itself
+_STEPS = 40
+_NEAR = 1e-4  # of r: a saddlepoint that is the mean itself; of standard errors: an end that is met
 _LEAST = 1e-300
+_AT_ONCE = 1 << 10  # laws that are summed up at the same time
 
 
 @dataclass(frozen=True, eq=False)
 class TwoRates:
-    """By row: people, how many show what is asked for, and how often those with and without do."""
+    """By row: people, how many show what is asked for, and how often those with and without do.
+
+    By kind of draw and row: how many people it stands for, and the share of people that it has.
+    """
 
     people: FloatArray
     shown: FloatArray
     own: FloatArray  # q₁
     other: FloatArray  # q₀
-    stretch: FloatArray | float = 1.0  # of the noise, over that of O
+    copies: FloatArray
+    shares: FloatArray
 
-    def variance(self, truth: FloatArray) -> FloatArray:
-        """Of O."""
-        rest = np.maximum(self.people - truth, 0.0)
-        return truth * self.own * (1 - self.own) + rest * self.other * (1 - self.other)
+    def some(self, rows: IntArray) -> TwoRates:
+        people, shown, own, other = (
+            e[rows] for e in (self.people, self.shown, self.own, self.other)
+        )
+        return TwoRates(people, shown, own, other, self.copies[:, rows], self.shares[:, rows])
 
-    def below(self, truth: FloatArray) -> FloatArray:
-        """Pr(O < o | T) + ½·Pr(O = o | T); where the noise is wider, of as many errors."""
-        middle = truth * self.own + (self.people - truth) * self.other
-        shown = np.clip(middle + (self.shown - middle) / self.stretch, 0.0, self.people)
-        chance = saddlepoint(replace(self, shown=shown), truth)
-        whole = np.abs(self.shown - np.rint(self.shown)) < 1e-6
-        few = np.flatnonzero((self.people <= EXACT) & whole & (self.stretch == 1.0))
-        if len(few):
-            some = TwoRates(*(e[few] for e in (self.people, shown, self.own, self.other)))
-            chance[few] = _interpolated(some, truth[few])
-        return chance
+    @property
+    def seen(self) -> FloatArray:
+        """The unbiased estimate, among what is possible."""
+        estimate = (self.shown - self.people * self.other) / (self.own - self.other)
+        return np.clip(estimate, 0.0, self.people)
 
     def error(self, truth: FloatArray) -> FloatArray:
         """The standard error of the unbiased estimate."""
-        return np.asarray(self.stretch * np.sqrt(self.variance(truth)) / (self.own - self.other))
+        rest = np.maximum(self.people - truth, 0.0)
+        variance = truth * self.own * (1 - self.own) + rest * self.other * (1 - self.other)
+        variance = variance * (self.copies * self.shares).sum(axis=0)
+        return np.asarray(np.sqrt(variance) / (self.own - self.other))
 
+    def below(self, truth: FloatArray) -> FloatArray:
+        """Pr(O < o | T) + ½·Pr(O = o | T) by a saddlepoint, for any truth between 0 and n."""
+        from scipy.special import ndtr
 
-def saddlepoint(law: TwoRates, truth: FloatArray) -> FloatArray:
-    """The mid-tail of O below what is shown, for any truth between 0 and n."""
-    from scipy.special import ndtr
+        n, o, q1, q0 = self.people, self.shown, self.own, self.other
+        rest = np.maximum(n - truth, 0.0)
+        with np.errstate(all="ignore"):
+            s = self._root(truth, rest)
+            power = np.expm1(self.copies * s)
+            one, two = 1 + q1 * power, 1 + q0 * power
+            logs = (self.shares / self.copies * (truth * np.log(one) + rest * np.log(two))).sum(0)
+            curve = truth * q1 * (1 - q1) / one**2 + rest * q0 * (1 - q0) / two**2
+            curve = (self.shares * self.copies * (1 + power) * curve).sum(axis=0)
+            r = np.sign(s) * np.sqrt(np.maximum(2 * (s * o - logs), 0.0))
+            chance = ndtr(r) + np.exp(-r * r / 2) / np.sqrt(2 * np.pi) * (
+                1 / r - 1 / (s * np.sqrt(curve))
+            )
+        far = (np.abs(r) < _NEAR) | ~np.isfinite(chance) | (o <= 0) | (o >= n)
+        rows = np.flatnonzero(far)
+        if len(rows):
+            chance[rows] = self.some(rows)._at_the_ends(truth[rows], rest[rows])
+        return np.asarray(np.clip(chance, 0.0, 1.0))
 
-    n, o, q1, q0 = law.people, law.shown, law.own, law.other
-    rest = np.maximum(n - truth, 0.0)
-    spread = np.maximum(law.variance(truth), _LEAST)
-    with np.errstate(all="ignore"):
+    def _root(self, truth: FloatArray, rest: FloatArray) -> FloatArray:
+        """s with K'(s) = o: in closed form for one kind of draws; else by Newton's steps."""
+        n, o, q1, q0 = self.people, self.shown, self.own, self.other
         first, second = q1 / (1 - q1), q0 / (1 - q0)
         a = first * second * (n - o)
         b = truth * first + rest * second - o * (first + second)
         root = np.sqrt(np.maximum(b * b + 4 * a * o, 0.0))
-        x = np.where(b > 0, 2 * o / (b + root), (root - b) / (2 * a))
-        s = np.log(x)
-        one, other = 1 + q1 * (x - 1), 1 + q0 * (x - 1)
-        logs = truth * np.log(one) + rest * np.log(other)
-        curve = truth * q1 * (1 - q1) * x / one**2 + rest * q0 * (1 - q0) * x / other**2
-        r = np.sign(s) * np.sqrt(np.maximum(2 * (s * o - logs), 0.0))
-        v = s * np.sqrt(curve)
-        chance = ndtr(r) + np.exp(-r * r / 2) / np.sqrt(2 * np.pi) * (1 / r - 1 / v)
-        # at the mean itself: a normal law with its skewness
-        skew = truth * q1 * (1 - q1) * (1 - 2 * q1) + rest * q0 * (1 - q0) * (1 - 2 * q0)
-        z = (o - truth * q1 - rest * q0) / np.sqrt(spread)
-        central = ndtr(z) - np.exp(-z * z / 2) / np.sqrt(2 * np.pi) * skew * (z * z - 1) / (
-            6 * spread**1.5
-        )
-        nothing = 0.5 * np.exp(truth * np.log1p(-q1) + rest * np.log1p(-q0))
-        everything = 1 - 0.5 * np.exp(truth * np.log(q1) + rest * np.log(q0))
-    chance = np.where((np.abs(r) < _NEAR) | ~np.isfinite(chance), central, chance)
-    chance = np.where(o <= 0, nothing, np.where(o >= n, everything, chance))
-    return np.asarray(np.clip(chance, 0.0, 1.0))
+        mean_copies = (self.shares * self.copies).sum(axis=0)
+        s = np.log(np.where(b > 0, 2 * o / (b + root), (root - b) / (2 * a))) / mean_copies
+        if len(self.copies) == 1:
+            return np.asarray(s)
+        for _ in range(_STEPS):
+            odds = np.exp(self.copies * s)
+            one, two = first * odds, second * odds
+            slope = (self.shares * (truth * one / (1 + one) + rest * two / (1 + two))).sum(0)
+            curve = truth * one / (1 + one) ** 2 + rest * two / (1 + two) ** 2
+            curve = (self.shares * self.copies * curve).sum(axis=0)
+            limit = 1 / mean_copies
+            step = np.clip((o - slope) / np.maximum(curve, _LEAST), -limit, limit)
+            s = s + step
+            if not (np.abs(step) > 1e-9 * limit).any():
+                break
+        return np.asarray(s)
+
+    def _at_the_ends(self, truth: FloatArray, rest: FloatArray) -> FloatArray:
+        """At the mean itself a normal law with its skewness; and where nobody or everybody shows
+        it."""
+        from scipy.special import ndtr
+
+        o, q1, q0 = self.shown, self.own, self.other
+        draws, square = ((self.shares * self.copies**power).sum(axis=0) for power in (-1, 2))
+        with np.errstate(all="ignore"):
+            spread = self.error(truth) * (q1 - q0)
+            skew = truth * q1 * (1 - q1) * (1 - 2 * q1) + rest * q0 * (1 - q0) * (1 - 2 * q0)
+            z = (o - truth * q1 - rest * q0) / spread
+            central = ndtr(z) - np.exp(-z * z / 2) / np.sqrt(2 * np.pi) * square * skew * (
+                z * z - 1
+            ) / (6 * spread**3)
+            nobody = 0.5 * np.exp(draws * (truth * np.log1p(-q1) + rest * np.log1p(-q0)))
+            everybody = 1 - 0.5 * np.exp(draws * (truth * np.log(q1) + rest * np.log(q0)))
+        at_an_end = np.where(o <= 0, nobody, everybody)
+        return np.asarray(np.where((o <= 0) | (o >= self.people), at_an_end, central))
 
 
-def _interpolated(law: TwoRates, truth: FloatArray) -> FloatArray:
-    """The law for whole truths, summed up; between them by straight lines."""
-    chances = np.empty(len(truth))
-    kinds = np.stack([law.people, law.own, law.other], axis=1)
-    different, inverse = np.unique(kinds, axis=0, return_inverse=True)
-    for number, (people, own_rate, other) in enumerate(different):
-        rows = np.flatnonzero(inverse.reshape(-1) == number)
-        table = _mid_tails(round(people), float(own_rate), float(other))
-        at = np.clip(truth[rows], 0.0, people)
-        low = np.minimum(at.astype(np.int64), max(len(table) - 2, 0))
-        shown = np.clip(np.rint(law.shown[rows]), 0, people).astype(np.int64)
-        step = at - low
-        above = table[np.minimum(low + 1, len(table) - 1), shown]
-        chances[rows] = table[low, shown] * (1 - step) + above * step
-    return chances
+class _Tails:
+    """The law of every row: summed up for few people, between whole truths by straight lines; else
+    a saddlepoint."""
+
+    def __init__(self, law: TwoRates) -> None:
+        self._law, self._table = law, np.empty(0)
+        self._first = np.full(len(law.people), -1)  # where the table of a row begins
+        whole = np.abs(law.shown - np.rint(law.shown)) < 1e-6
+        few = np.flatnonzero((law.people <= EXACT) & whole & (law.copies == 1).all(axis=0))
+        if len(few):
+            shown = np.clip(np.rint(law.shown[few]), 0, law.people[few])
+            cases = np.stack([law.people[few], shown, law.own[few], law.other[few]], axis=1)
+            cases, case = np.unique(np.round(cases, 12), axis=0, return_inverse=True)
+            people = np.rint(cases[:, 0]).astype(np.int64)
+            begins = (np.diff(people, prepend=-1) > 0) | (np.arange(len(cases)) % _AT_ONCE == 0)
+            some = np.split(cases, np.flatnonzero(begins)[1:])
+            tables = [_mid_tails(round(rows[0, 0]), *rows[:, 1:].T).reshape(-1) for rows in some]
+            self._table = np.concatenate(tables)
+            self._first[few] = (np.cumsum(people + 1) - people - 1)[case.reshape(-1)]
+
+    def below(self, rows: IntArray, truth: FloatArray) -> FloatArray:
+        """Pr(O < o | T) + ½·Pr(O = o | T)."""
+        chance, first = np.empty(len(rows)), self._first[rows]
+        many, few = np.flatnonzero(first < 0), np.flatnonzero(first >= 0)
+        if len(many):
+            chance[many] = self._law.some(rows[many]).below(truth[many])
+        if len(few):
+            people = self._law.people[rows[few]].astype(np.int64)
+            at, low = truth[few], np.minimum(truth[few].astype(np.int64), people)
+            step, high = at - low, np.minimum(low + 1, people)
+            one, other = (self._table[first[few] + place] for place in (low, high))
+            chance[few] = one * (1 - step) + other * step
+        return chance
 
 
-@lru_cache(256)  # a search for ends asks for the same ones again and again
-def _mid_tails(people: int, own: float, other: float) -> FloatArray:
-    """Pr(O < o) + ½Pr(O = o) by (truth, o)."""
-    table = np.zeros((people + 1, people + 1))
-    for truth in range(people + 1):
-        law = np.ones(1)
-        for chance, many in ((own, truth), (other, people - truth)):
-            law = np.convolve(law, _binomial(many, chance))
-        table[truth] = np.cumsum(law) - law / 2
+def _mid_tails(people: int, shown: FloatArray, own: FloatArray, other: FloatArray) -> FloatArray:
+    """Pr(O < o) + ½Pr(O = o) by (row, truth): one person after the other shows it or does not."""
+    place = np.arange(people + 2)
+    chance = (place < shown[:, None]) + (place == shown[:, None]) / 2  # if so many show it so far
+    after = [chance]  # so many people who do not have it
+    for _ in range(people):
+        chance = chance.copy()
+        chance[:, :-1] += other[:, None] * np.diff(chance)
+        after.append(chance)
+    table, law = np.empty((len(shown), people + 1)), (place == 0) * np.ones((len(shown), 1))
+    table[:, 0] = after[people][:, 0]
+    for truth in range(1, people + 1):
+        law[:, 1:] -= own[:, None] * np.diff(law)
+        law[:, 0] *= 1 - own
+        table[:, truth] = np.einsum("rk,rk->r", law, after[people - truth])
     return table
-
-
-def _binomial(many: int, chance: float) -> FloatArray:
-    from scipy.special import gammaln, xlog1py, xlogy
-
-    k = np.arange(many + 1)
-    logs = gammaln(many + 1) - gammaln(k + 1) - gammaln(many - k + 1)
-    return np.exp(logs + xlogy(k, chance) + xlog1py(many - k, -chance))
 
 
 def assisted_count(
@@ -138,38 +190,63 @@ def assisted_count(
     """
     from scipy.special import expit, ndtri
 
-    error = 1 - confidence
     odds = np.linspace(-40.0, 40.0, 4001)
-    pull = ndtri(error * expit(odds)) - ndtri(error * expit(-odds))
+    quantiles = ndtri((1 - confidence) * expit(odds))
+    pull, tails = quantiles - quantiles[::-1], _Tails(law)
 
-    def share(truth: FloatArray) -> FloatArray:
-        wanted = 2 * law.error(truth) * (truth - prior) / np.maximum(belief, _LEAST)
-        return np.asarray(expit(np.interp(wanted, pull, odds)))
+    def excess(side: int, rows: IntArray, truth: FloatArray, below: FloatArray) -> FloatArray:
+        """By how many standard errors a truth is kept."""
+        wanted = 2 * law.some(rows).error(truth) * (truth - prior[rows])
+        least = np.interp(wanted / np.maximum(belief[rows], _LEAST), pull, quantiles[::side])
+        return np.asarray(side * ndtri(np.clip(below, 1e-300, 1 - 1e-16)) - least)
 
-    def kept_above(truth: FloatArray) -> BoolArray:  # not too many truths below: the upper end
-        return np.asarray(law.below(truth) >= error * share(truth), np.bool_)
+    every, seen = np.arange(len(law.people)), law.seen
+    error, below = law.error(seen), tails.below(every, seen)
 
-    def kept_below(truth: FloatArray) -> BoolArray:
-        return np.asarray(law.below(truth) <= 1 - error * (1 - share(truth)), np.bool_)
+    def furthest(side: int, end: FloatArray) -> FloatArray:
+        def kept(rows: IntArray, truth: FloatArray) -> FloatArray:
+            return excess(side, rows, truth, tails.below(rows, truth))
 
-    nobody, everybody = np.zeros_like(law.people), law.people
-    seen = np.clip((law.shown - law.people * law.other) / (law.own - law.other), 0.0, law.people)
-    close = np.maximum(1e-3, 1e-4 * law.error(seen))
-    high = _last(kept_above, seen, everybody, close)
-    low = _last(kept_below, seen, nobody, close)
+        return _furthest(kept, seen, excess(side, every, seen, below), end, error)
+
+    low, high = furthest(-1, np.zeros_like(seen)), furthest(1, law.people)
     return np.fmin(low, high), np.fmax(low, high)
 
 
-def _last(
-    kept: Callable[[FloatArray], BoolArray], start: FloatArray, end: FloatArray, close: FloatArray
+def _furthest(
+    excess: Callable[[IntArray, FloatArray], FloatArray],
+    start: FloatArray,
+    fits: FloatArray,
+    end: FloatArray,
+    error: FloatArray,
 ) -> FloatArray:
-    """The truth furthest from `start` towards `end` that is kept, by halving."""
-    whole = kept(end)
-    inside, outside = start, np.where(whole, start, end)
-    for _ in range(_HALVINGS):
-        middle = (inside + outside) / 2
-        fits = kept(middle)
-        inside, outside = np.where(fits, middle, inside), np.where(fits, outside, middle)
-        if (np.abs(outside - inside) <= close).all():
+    """The truth furthest from `start`, where the excess is `fits`, towards `end` that is kept, its
+    excess not being negative: by doubled steps until one is not, then by false positions."""
+    result, inside, outside, misses = (
+        start.copy(),
+        start.copy(),
+        end.copy(),
+        np.full_like(end, np.nan),
+    )
+    step, was_kept = np.copysign(np.maximum(2 * error, 1e-3), end - start), fits < 0
+    rows = np.flatnonzero((fits >= 0) & (start != end))
+    fits = fits.copy()
+    for _ in range(_STEPS):
+        if not len(rows):
             break
-    return np.where(whole, end, inside)
+        low, high, one, other = inside[rows], outside[rows], fits[rows], misses[rows]
+        bracketed = ~np.isnan(other)
+        truth = low + np.where(bracketed, (high - low) * one / (one - other), step[rows])
+        truth = np.where(np.abs(truth - low) < np.abs(high - low), truth, high)
+        excesses = excess(rows, truth)
+        kept, met = excesses >= 0, np.abs(excesses) < _NEAR
+        # an end that stays counts half the next time (Illinois)
+        half = np.where(bracketed & (kept == was_kept[rows]), 0.5, 1.0)
+        inside[rows], outside[rows] = np.where(kept, truth, low), np.where(kept, high, truth)
+        fits[rows] = np.where(kept, excesses, half * one)
+        misses[rows] = np.where(kept, half * other, excesses)
+        was_kept[rows], step[rows] = kept, 2 * step[rows]
+        result[rows] = np.where(kept | met, truth, low)
+        close = np.abs(outside[rows] - inside[rows]) <= np.maximum(1e-3, _NEAR * error[rows])
+        rows = rows[~(met | (kept & (truth == high)) | (close & ~np.isnan(misses[rows])))]
+    return result

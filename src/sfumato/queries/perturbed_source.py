@@ -59,7 +59,7 @@ class PerturbedSource(ColumnSource):
         if self.release.scales is None:
             return lines
         part = integers(shown["part"])
-        return ShownLines(lines.symbols, lines.kept, np.array(self.release.scales)[part], part > 0)
+        return ShownLines(lines.symbols, lines.kept, np.array(self.release.scales)[part])
 
     def published_counts(self, column: str) -> IntArray:
         """How many records show each value."""

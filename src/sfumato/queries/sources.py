@@ -62,10 +62,9 @@ class ShownLines:
     symbols: tuple[IntArray, ...]
     kept: BoolArray  # lines that show something the estimator knows
     copies: FloatArray | None = None
-    sampled: BoolArray | None = None
 
     def moments(self, classes: int, of: IntArray, sums: dict[Any, FloatArray]) -> Moments:
-        all_moments = Moments(classes, of, self.symbols, sums, self.copies, self.sampled)
+        all_moments = Moments(classes, of, self.symbols, sums, self.copies)
         return all_moments if self.kept.all() else all_moments.only(self.kept)
 
 

@@ -96,13 +96,10 @@ class _ColumnAnswers:
         ones = np.ones(len(shown.kept))
         marks = [shown.symbols[0], ones if shown.copies is None else shown.copies]
         # records that show the same count together
-        different, first, self._line = np.unique(
-            np.stack(marks), axis=1, return_index=True, return_inverse=True
-        )
+        different, self._line = np.unique(np.stack(marks), axis=1, return_inverse=True)
         self._line = np.where(shown.kept, self._line.reshape(-1), -1)
         self._symbol = different[0].astype(np.int64)
         self._copies = None if shown.copies is None else different[1]
-        self._sampled = None if shown.sampled is None else shown.sampled[first]
         self.at_once = max(_AT_ONCE // max(self._values**2, len(self._symbol)), 1)
 
     def answers(self, asked: Sequence[CountQuestion]) -> FloatArray:
@@ -145,7 +142,6 @@ class _ColumnAnswers:
             (self._symbol[line],),
             {(_COUNT,): sums, (_COUNT, _COUNT): sums},
             None if self._copies is None else self._copies[line],
-            None if self._sampled is None else self._sampled[line],
         )
         estimator = self._source.estimator([self._column], self._source.estimators[0])
         return estimator(moments)
