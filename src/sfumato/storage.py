@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -64,6 +64,12 @@ class Stored:
     address: str
     system: Any  # a file system of pyarrow
     path: str
+    begun: list[str] = field(default_factory=list)  # what this run has put there, or begun to
+
+    @property
+    def puts_whole(self) -> bool:
+        """Whether a file appears whole or not at all, whoever else writes it at the same time."""
+        return self.address.startswith(("s3://", "gs://"))
 
     @classmethod
     def at(cls, address: str) -> Stored:
@@ -132,29 +138,28 @@ class Copies:
 
 
 @contextmanager
-def outgoing(place: str | Path) -> Iterator[Path]:
+def outgoing(place: str | Path) -> Iterator[tuple[Path, Stored | None]]:
     """The folder to write a release to: the place itself or, for an address, one that is put there
-    when the block ends. Nothing opens there before the manifest, which comes last."""
+    when the block ends, but for what has been put there meanwhile. Nothing opens there before the
+    manifest, which comes last."""
     address = address_of(place)
     if address is None:
-        yield Path(on_this_machine(place))
+        yield Path(on_this_machine(place)), None
         return
     stored = Stored.at(address)
     if stored.names():
         raise DataError(f"{address!r} holds files already. Choose another place, or remove them.")
     with scratch_space() as space:
         folder = space / address.rpartition("/")[2]
-        yield folder
-        files = [path for path in folder.rglob("*") if path.is_file()]
-        names = sorted(path.relative_to(folder).as_posix() for path in files)
-        names.sort(key=lambda name: name == MANIFEST)
-        begun: list[str] = []
         try:
-            for name in names:
-                begun.append(name)
+            yield folder, stored
+            files = [path for path in folder.rglob("*") if path.is_file()]
+            names = {path.relative_to(folder).as_posix() for path in files} - {*stored.begun}
+            for name in sorted(names, key=lambda name: (name == MANIFEST, name)):
+                stored.begun.append(name)
                 stored.put(name, folder / name)
         except BaseException:
-            for name in reversed(begun):  # the manifest first
+            for name in reversed(stored.begun):  # the manifest first
                 with suppress(OSError):
                     stored.remove(name)
             raise

@@ -1,9 +1,10 @@
 """A Spark driver in a process of its own: publishes a table, and may lose a machine meanwhile.
 
 python spark_driver.py MASTER TABLE RELEASE MECHANISM GUARANTEE [WORKER]: WORKER is the process id
-of a worker of a standalone cluster that is killed, with its executors, while tasks run. `connect`
-as the master is a Spark Connect server on this machine. Prints one line of JSON, with how many
-blocks of a table the folders in SPARK_LOCAL_DIRS had at the most, and how many when it was over.
+of a worker of a standalone cluster that is killed, with its executors, while tasks run; where
+RELEASE is in a store, as soon as a part of it is there. Parts have 4,000 rows then. `connect` as
+the master is a Spark Connect server on this machine. Prints one line of JSON, with how many blocks
+of a table the folders in SPARK_LOCAL_DIRS had at the most, and how many when it was over.
 """
 
 from __future__ import annotations
@@ -49,9 +50,11 @@ def session_of(master: str) -> Any:
     return builder.getOrCreate()
 
 
-def kill_during_a_stage(session: Any, worker: int, told: dict[str, Any]) -> None:
+def kill_during_a_stage(session: Any, worker: int, release: str, told: dict[str, Any]) -> None:
     """Wait for the second job, which publishes: the first one counts."""
     import psutil
+
+    from sfumato.storage import Stored
 
     tracker = session.sparkContext.statusTracker()
     began = time.monotonic()
@@ -63,7 +66,8 @@ def kill_during_a_stage(session: Any, worker: int, told: dict[str, Any]) -> None
             for stage in tracker.getActiveStageIds()
             if (known := tracker.getStageInfo(stage)) and known.numActiveTasks
         ]
-        if len(seen) > 1 and running:
+        begun = not release.startswith("s3:") or Stored.at(release).names()
+        if len(seen) > 1 and running and begun:
             machine = psutil.Process(worker)
             for process in (machine, *machine.children(recursive=True)):
                 process.kill()
@@ -85,8 +89,11 @@ def watch_blocks(told: dict[str, Any], over: threading.Event) -> None:
 
 def main() -> None:
     import sfumato as sf
+    from sfumato.engines import spelling
 
     master, table, release, mechanism, guarantee, *worker = sys.argv[1:]
+    if release.startswith("s3:"):
+        spelling.ROW_GROUP = 1000
     session = session_of(master)
     session.conf.set("spark.sql.files.maxPartitionBytes", str(Path(table).stat().st_size // 8))
     frame = session.read.parquet(table)
@@ -95,7 +102,7 @@ def main() -> None:
     watching = threading.Thread(target=watch_blocks, args=(told, over), daemon=True)
     watching.start()
     if worker:
-        given = (session, int(worker[0]), told)
+        given = (session, int(worker[0]), release, told)
         threading.Thread(target=kill_during_a_stage, args=given, daemon=True).start()
     roles = {"quasi": "person,age,town", "sensitive": "ill", "drop": "name"}
     sf.publish(frame, guarantee, to=release, mechanism=mechanism, seed=5, **roles)

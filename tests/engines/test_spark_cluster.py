@@ -25,6 +25,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
+from sfumato.engines import spelling
+from sfumato.storage import Stored
+from tests.s3 import s3_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark cluster")]
 
@@ -137,7 +140,7 @@ def people_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def published(
-    master: str, people: Path, to: Path, mechanism: str, promise: str, *worker: str
+    master: str, people: Path, to: Path | str, mechanism: str, promise: str, *worker: str
 ) -> dict[str, Any]:
     """What a driver in a process of its own says."""
     home = spark_home()
@@ -176,6 +179,31 @@ def test_a_lost_worker_and_speculation_change_nothing(
     # of the raw table nothing waits on the machine that lives on
     kept = [path for path in (tmp_path / "work1").rglob("*") if path.suffix == ".data"]
     assert kept == []
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A store that the driver and the executors reach; parts of a release have 4,000 rows."""
+    monkeypatch.setattr(spelling, "ROW_GROUP", 1000)
+    with s3_server("clinic") as address:
+        yield address
+
+
+@pytest.mark.parametrize("promise", ["l-diversity(3)", "rho-privacy(0.2, 0.5)"])
+def test_a_worker_that_is_lost_while_parts_are_put_changes_no_byte(
+    bucket: str, cluster: Cluster, people_path: Path, tmp_path: Path, promise: str
+) -> None:
+    mechanism = "optimal" if promise.startswith("l-") else "uniform"
+    here, store = tmp_path / "here", Stored.at(f"{bucket}/there")
+    sf.publish(sf.read(people_path, **ROLES), promise, to=here, mechanism=mechanism, seed=5)
+    lost = cluster.workers[0]
+    told = published(cluster.master, people_path, store.address, mechanism, promise, str(lost.pid))
+    assert told["killed_during"], "the machine was to be lost while parts were put"
+    files = [path for path in here.rglob("*") if path.is_file()]
+    assert store.names() == sorted(path.relative_to(here).as_posix() for path in files)
+    for name in store.names():
+        store.fetch(name, tmp_path / "part")
+        assert (tmp_path / "part").read_bytes() == (here / name).read_bytes(), name
 
 
 def test_spark_connect_publishes_as_the_local_engine(

@@ -34,8 +34,10 @@ class CompactRows:
 
     def __init__(self, table: Table, profile: Profile, quasi: Sequence[QuasiColumn]) -> None:
         self.table, self.profile, self.quasi = table, profile, quasi
+        self.number = 0  # of the rows that were added
 
     def add(self, rows: pa.RecordBatch) -> None:
+        self.number += rows.num_rows
         for column in self.quasi:
             column.add(rows.column(column.name))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from copy import copy
 from pathlib import Path
@@ -90,15 +90,25 @@ class LocalEngine:
             domains = staged(self.table).domains
             quasi = [QuasiColumn(self.table, n, domains.get(n)) for n in self.table.quasi]
             published = self.rows(copy(plan), profile, draws)  # whose tables go with the rows
-        rows, records, number = CompactRows(self.table, profile, quasi), Spool(), 0
+        rows, records = CompactRows(self.table, profile, quasi), Spool()
         for batch in published:
-            number += batch.num_rows
             rows.add(batch)
             records.add(batch)
-        if number != profile.rows - plan.withheld:
-            expected = profile.rows - plan.withheld
-            raise changed(self.table, f"{number:,} of {expected:,} records arrived")
-        for column in quasi:
+        return self.spelled(folder, plan, rows, records)
+
+    def spelled(
+        self,
+        folder: Path,
+        plan: Plan,
+        rows: CompactRows,
+        records: Iterable[pa.RecordBatch],
+        write: Callable[..., None] = spell,
+    ) -> Written:
+        """Write the files of a release whose `records` have all been added to `rows`."""
+        expected = rows.profile.rows - plan.withheld
+        if rows.number != expected:
+            raise changed(self.table, f"{rows.number:,} of {expected:,} records arrived")
+        for column in rows.quasi:
             column.check_stated()
         columns = rows.spelled()
 
@@ -108,12 +118,12 @@ class LocalEngine:
         def shown() -> Iterator[pa.RecordBatch]:
             return (restored(columns, batch) for batch in ordered())
 
-        many, listed = number > LARGE, Spool()
+        many, listed = rows.number > LARGE, Spool()
         sides = plan.side_tables(shown) if isinstance(plan, RecordPlan) else {}
         for piece in sides.get("sensitive", ()):
             listed.add(rows.side(piece))
         if isinstance(plan, RecordPlan) and sides:
-            spell(folder, columns, ordered, listed.__iter__, plan.first_buckets, many=many)
+            write(folder, columns, ordered, listed.__iter__, plan.first_buckets, many=many)
         else:
-            spell(folder, columns, ordered, many=many)
-        return Written(rows.columns(), number)
+            write(folder, columns, ordered, many=many)
+        return Written(rows.columns(), rows.number)

@@ -120,10 +120,11 @@ def publish(
     with (
         receipt_file(receipt, Path(to)) as kept,
         open_ledger(ledger, ledger_promise, promised, Path(to)) as counted,
-        outgoing(to) as folder,
+        outgoing(to) as (folder, store),
     ):
         options = RunOptions(
             release=folder,
+            store=store,
             left_out=share,
             batch_rows=batch_rows,
             threads=threaded,

@@ -57,6 +57,13 @@ class QuasiColumn:
         self._seen = fresh.unique()
         self._many = self._all is None and len(self._seen) > MOST_LISTED
 
+    @property
+    def noted(self) -> pa.Array | None:
+        """What was noted, for another to `add`."""
+        if self._seen is None or not self.missing:
+            return self._seen
+        return pa.concat_arrays([self._seen, pa.nulls(1, self._seen.type)])
+
     def ordered(self, compact: pa.Array) -> pa.Array:
         """The compact form in the order of the domain, once all records have been added."""
         return compact if self._all is None else pc.take(self._places, compact, boundscheck=False)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
@@ -86,10 +87,15 @@ def spell(
     """
     if lists is not None:
         number = bucket_numbers(records, lists, first)
-        records, lists = renumbered(records, number), renumbered(lists, number)
-        write_rows(lambda _: folder / LISTS, columns, lists, groups=None)
+        records = renumbered(records, number)
+        write_lists(folder, columns, lists, number)
     (folder / part_name(0)).parent.mkdir()
     write_rows(lambda part: folder / part_name(part), columns, records, groups=GROUPS, many=many)
+
+
+def write_lists(folder: Path, columns: Sequence[Spelled], lists: Batches, number: IntArray) -> None:
+    """Write the lists of buckets that have got these numbers."""
+    write_rows(lambda _: folder / LISTS, columns, renumbered(lists, number), groups=None)
 
 
 def write_rows(
@@ -100,20 +106,25 @@ def write_rows(
     groups: int | None,
     many: bool = False,
 ) -> None:
-    """Sort the rows and write them to files of so many row groups, the next one written while the
-    last is restored. No rows make one file without any."""
+    """Sort the rows and write them to files of so many row groups. No rows make one file without
+    any."""
+    schema, ordered = _sorted(rows, many)
+    tables = row_groups(columns, schema, ordered, ROW_GROUP)
+    for part, table in enumerate(tables):
+        write_file(file(part), chain([table], islice(tables, groups and groups - 1)))
+
+
+def write_file(path: Path, tables: Iterable[pa.Table]) -> None:
+    """Write row groups to a file, the next one restored while the last is written."""
     writer: pq.ParquetWriter | None = None
     written: Future[None] | None = None
     with ThreadPoolExecutor(1) as pool:
         try:
-            for number, group in enumerate(_sorted_groups(columns, rows, many)):
+            for table in tables:
                 if written is not None:
                     written.result()
-                if writer is None or (groups and number % groups == 0):
-                    if writer is not None:
-                        writer.close()
-                    writer = _opened(file(number // (groups or number + 1)), group.schema)
-                written = pool.submit(writer.write_table, group, max(group.num_rows, 1))
+                writer = writer or _opened(path, table.schema)
+                written = pool.submit(writer.write_table, table, max(table.num_rows, 1))
             assert written is not None
             written.result()
         finally:
@@ -128,11 +139,11 @@ def _opened(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
     return pq.ParquetWriter(path, schema, store_schema=False, write_statistics=numbers)
 
 
-def _sorted_groups(columns: Sequence[Spelled], rows: Batches, many: bool) -> Iterator[pa.Table]:
-    """Row groups as files hold them. DuckDB sorts the codes, and spills where it must."""
+def _sorted(rows: Batches, many: bool) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Rows in order, and what they hold. DuckDB sorts the codes, and spills where it must."""
     batches = iter(rows())
     first = next(batches)
-    names, places = first.schema.names, [f"c{index}" for index in range(first.num_columns)]
+    places = [f"c{index}" for index in range(first.num_columns)]
     schema = pa.schema(list(zip(places, first.schema.types, strict=True)))
     failed: list[BaseException] = []
 
@@ -145,31 +156,44 @@ def _sorted_groups(columns: Sequence[Spelled], rows: Batches, many: bool) -> Ite
             failed.append(error)
             raise
 
-    def group(pieces: list[pa.Table]) -> pa.Table:
-        codes = [column.combine_chunks() for column in pa.concat_tables(pieces).columns]
-        batch = pa.RecordBatch.from_arrays(codes, names=names)
-        return pa.Table.from_batches([restored(columns, batch)])
+    def ordered() -> Iterator[pa.RecordBatch]:
+        connection = scratch_database(columns=1 if many else len(places), counting=many)
+        connection.register("given", pa.RecordBatchReader.from_batches(schema, given()))
+        try:
+            query = connection.sql("SELECT * FROM given ORDER BY ALL NULLS LAST")
+            yield from query.to_arrow_reader(ROW_GROUP)
+        except Exception:
+            if failed:
+                raise failed[0] from None
+            raise
 
-    connection = scratch_database(columns=1 if many else len(names), counting=many)
-    connection.register("given", pa.RecordBatchReader.from_batches(schema, given()))
-    waiting, waiting_rows, empty = [schema.empty_table()], 0, True
-    try:
-        ordered = connection.sql("SELECT * FROM given ORDER BY ALL NULLS LAST")
-        for batch in ordered.to_arrow_reader(ROW_GROUP):
-            table = pa.Table.from_batches([batch]).cast(schema)
-            while table.num_rows:
-                part = table.slice(0, ROW_GROUP - waiting_rows)
-                table, waiting_rows = table.slice(part.num_rows), waiting_rows + part.num_rows
-                waiting.append(part)
-                if waiting_rows == ROW_GROUP:
-                    yield group(waiting)
-                    waiting, waiting_rows, empty = waiting[:1], 0, False
-    except Exception:
-        if failed:
-            raise failed[0] from None
-        raise
+    return first.schema, ordered()
+
+
+def row_groups(
+    columns: Sequence[Spelled], schema: pa.Schema, batches: Iterable[pa.RecordBatch], rows: int
+) -> Iterator[pa.Table]:
+    """Ordered rows in groups of so many, as files hold them; the columns have this schema."""
+    nothing = schema.empty_table()
+    waiting, waiting_rows, empty = [nothing], 0, True
+
+    def group() -> pa.Table:
+        codes = [column.combine_chunks() for column in pa.concat_tables(waiting).columns]
+        return pa.Table.from_batches(
+            [restored(columns, pa.RecordBatch.from_arrays(codes, schema=schema))]
+        )
+
+    for batch in batches:
+        table = pa.Table.from_arrays(batch.columns, names=schema.names).cast(schema)
+        while table.num_rows:
+            part = table.slice(0, rows - waiting_rows)
+            table, waiting_rows = table.slice(part.num_rows), waiting_rows + part.num_rows
+            waiting.append(part)
+            if waiting_rows == rows:
+                yield group()
+                waiting, waiting_rows, empty = [nothing], 0, False
     if waiting_rows or empty:
-        yield group(waiting)
+        yield group()
 
 
 def renumbered(rows: Batches, number: IntArray) -> Batches:
@@ -198,18 +222,33 @@ def bucket_numbers(records: Batches, lists: Batches, first: Sequence[int]) -> In
     >>> number[swap].tolist() == bucket_numbers(*other, (0,)).tolist()
     True
     """
-    many = 1 + max(pc.max(batch.column(BUCKET)).as_py() or 0 for batch in lists())
+    many = bucket_count(lists)
+    sums = bucket_words(records(), many, 0) + bucket_words(lists(), many, 1)
+    return bucket_order(sums, first)
+
+
+def bucket_count(lists: Batches) -> int:
+    return 1 + max(pc.max(batch.column(BUCKET)).as_py() or 0 for batch in lists())
+
+
+def bucket_words(rows: Iterable[pa.RecordBatch], many: int, turn: int) -> Words:
+    """What rows add to the 128 bits of each bucket."""
     sums = np.zeros((2, many), np.uint64)
-    for turn, rows in enumerate((records, lists)):
-        for batch in rows():
-            bucket = batch.column(BUCKET).to_numpy()
-            words = np.full(batch.num_rows, turn, np.uint64)
-            for name, column in zip(batch.schema.names, batch.columns, strict=True):
-                if name != BUCKET:
-                    words = words * _STEP + _word(column)
-            for bits in sums:
-                words = _mixed(words)
-                np.add.at(bits, bucket, words)
+    for batch in rows:
+        bucket = batch.column(BUCKET).to_numpy()
+        words = np.full(batch.num_rows, turn, np.uint64)
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if name != BUCKET:
+                words = words * _STEP + _word(column)
+        for bits in sums:
+            words = _mixed(words)
+            np.add.at(bits, bucket, words)
+    return sums
+
+
+def bucket_order(sums: Words, first: Sequence[int]) -> IntArray:
+    """A number for every bucket by these bits, block by block."""
+    many = sums.shape[1]
     block = np.searchsorted(np.asarray(first), np.arange(many), side="right")
     number = np.empty(many, np.int64)
     number[np.lexsort((sums[1], sums[0], block))] = np.arange(many)

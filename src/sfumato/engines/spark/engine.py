@@ -1,14 +1,15 @@
-"""The Spark engine: a DataFrame, where it lies; the release on the driver's disk.
+"""The Spark engine: a DataFrame, where it lies.
 
 Executors code the rows (`staging`) and count them, the driver plans, and they publish partition by
-partition (`worker`). Published rows come to the driver one partition after the other, in compact
-form, and are sorted and written there, as on one machine.
+partition (`worker`). Into a store that takes files whole they write the release, too (`writing`).
+Elsewhere published rows come to the driver one partition after the other, in compact form, and are
+sorted and written there, as on one machine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -17,17 +18,20 @@ import pyarrow as pa
 
 from sfumato.draws import Draws
 from sfumato.engines.engine import LocalEngine
-from sfumato.engines.options import RunOptions
+from sfumato.engines.options import RunOptions, Written
 from sfumato.engines.spark import worker
 from sfumato.engines.spark.counting import count_sections
 from sfumato.engines.spark.sealing import Sealed
 from sfumato.engines.spark.session import (
     job_settings,
     kept_on_disk,
+    made_on_disk,
     open_files,
     spark_errors,
 )
 from sfumato.engines.spark.staging import FrameStaged, stage_frame
+from sfumato.engines.spark.writing import StoredRows
+from sfumato.engines.spelling import spell
 from sfumato.errors import UsageError
 from sfumato.mechanisms import CellPlan, Plan, RecordPlan
 from sfumato.profile import Profile
@@ -72,6 +76,28 @@ class SparkEngine(LocalEngine):
 
     def rows(self, plan: RecordPlan, profile: Profile, draws: Draws) -> Iterator[pa.RecordBatch]:
         """The published rows of the frame, partition by partition."""
+        read = 0
+        with self._published(plan, profile, draws) as (kept, _):
+            for row in kept.toLocalIterator():
+                batch = pa.ipc.open_stream(row.rows).read_next_batch()
+                read += batch.num_rows
+                self.options.progress("publishing", read, profile.rows)
+                yield batch
+
+    def write(self, folder: Path, plan: Plan, profile: Profile, draws: Draws) -> Written:
+        store = self.options.store
+        if store is None or not store.puts_whole or not isinstance(plan, RecordPlan):
+            return super().write(folder, plan, profile, draws)
+        with self._published(plan, profile, draws) as (kept, work):
+            stored = StoredRows(kept, work, store)
+            write = stored.spell if stored.rows.number else spell
+            return self.spelled(folder, plan, stored.rows, stored, write)
+
+    @contextmanager
+    def _published(
+        self, plan: RecordPlan, profile: Profile, draws: Draws
+    ) -> Iterator[tuple[Any, Sealed[worker.Work]]]:
+        """The published rows on the executors' disks."""
         table, staged = self.table, self.table.source
         assert isinstance(staged, FrameStaged)
         described = replace(table, source=SchemaSource(staged.label, staged.schema))
@@ -82,17 +108,11 @@ class SparkEngine(LocalEngine):
         columns = [*table.quasi, *table.sensitive]
         if draws.origin == "key-file" and table.key is not None:
             columns.append(table.key)
-        chosen, read = numbered(staged.frame, [staged.columns[name] for name in columns]), 0
+        chosen = numbered(staged.frame, [staged.columns[name] for name in columns])
         with closing(Sealed(work, staged.frame.sparkSession)) as sealed:
             published = chosen.mapInArrow(worker.publisher(sealed), worker.PUBLISHED)
-            # all are made at once, each of them once: fetched one by one they would also be made so
-            with kept_on_disk(published) as kept:
-                kept.count()
-                for row in kept.toLocalIterator():
-                    batch = pa.ipc.open_stream(row.rows).read_next_batch()
-                    read += batch.num_rows
-                    self.options.progress("publishing", read, profile.rows)
-                    yield batch
+            with made_on_disk(published) as kept:
+                yield kept, sealed
 
 
 def _on_spark(source: Source) -> SparkSource:

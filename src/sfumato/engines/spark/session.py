@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import glob
+import pickle
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
 
 from sfumato import errors
 from sfumato.engines.spark.starting import job_settings, spark_session
@@ -16,9 +19,12 @@ from sfumato.errors import DataError, SfumatoError, UsageError
 from sfumato.table.spark import SparkSource
 
 __all__ = [
+    "gathered",
     "job_settings",
     "kept_on_disk",
+    "made_on_disk",
     "open_files",
+    "partition",
     "spark_errors",
     "spark_session",
     "translated",
@@ -60,6 +66,34 @@ def kept_on_disk(frame: Any) -> Iterator[Any]:
         yield kept
     finally:
         kept.unpersist(blocking=True)
+
+
+def partition() -> int:
+    """The number of the partition that this task works on."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
+    return int(context.partitionId())
+
+
+def gathered(frame: Any, told: Callable[[Iterator[pa.RecordBatch]], Any]) -> Iterator[Any]:
+    """What a function tells of each partition, one after the other."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(told(batches))])], names=["told"])
+
+    with made_on_disk(frame.mapInArrow(run, "told binary")) as made:
+        for row in made.toLocalIterator():
+            yield pickle.loads(row.told)
+
+
+@contextmanager
+def made_on_disk(frame: Any) -> Iterator[Any]:
+    """The frame, made at once: partitions that are fetched one by one would also be made so."""
+    with kept_on_disk(frame) as kept:
+        kept.count()
+        yield kept
 
 
 @contextmanager

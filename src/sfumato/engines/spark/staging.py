@@ -6,7 +6,6 @@ on the executors' disks until the run ends, each with the number of its partitio
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -16,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.engines.spark.sealing import Sealed
-from sfumato.engines.spark.session import kept_on_disk
+from sfumato.engines.spark.session import gathered, made_on_disk, partition
 from sfumato.engines.stream import changed
 from sfumato.table import Table
 from sfumato.table.plain import normalize
@@ -99,13 +98,14 @@ def restored_batch(
     coded: pa.RecordBatch, columns: Mapping[str, str], domains: Mapping[str, pa.Array]
 ) -> pa.RecordBatch:
     """The values of coded rows."""
+    plain = normalize(coded, list(columns.values()))
     arrays = [
-        pa.DictionaryArray.from_arrays(coded.column(column), domains[name], safe=False)
+        pa.DictionaryArray.from_arrays(array, domains[name], safe=False)
         if name in domains
-        else coded.column(column)
-        for name, column in columns.items()
+        else array
+        for name, array in zip(columns, plain.columns, strict=True)
     ]
-    return normalize(pa.RecordBatch.from_arrays(arrays, names=list(columns)), list(columns))
+    return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
 def stage_frame(table: Table, frame: Any, held: ExitStack) -> Table:
@@ -116,17 +116,15 @@ def stage_frame(table: Table, frame: Any, held: ExitStack) -> Table:
     names = list(columns)
     described = replace(table, source=SchemaSource(table.label, table.source.schema))
 
-    def tell(batches: Batches) -> Batches:
+    def tell(batches: Batches) -> tuple[Mapping[str, pa.Array], int, int, Mapping[str, int]]:
         look = Look(described)
         for batch in batches:
             look.add(normalize(named(batch, names), names))
-        seen = pickle.dumps((look.domains, look.read, look.number, look.missing))
-        yield pa.RecordBatch.from_arrays([pa.array([seen])], names=["seen"])
+        return look.domains, look.read, look.number, look.missing
 
     whole = Look(table)
     chosen = numbered(frame, names)
-    for row in chosen.mapInArrow(tell, "seen binary").toLocalIterator():
-        seen, read, number, missing = pickle.loads(row.seen)
+    for seen, read, number, missing in gathered(chosen, tell):
         whole.read, whole.number = whole.read + read, whole.number + number
         for name, values in seen.items():
             whole.code(name, values)
@@ -143,26 +141,20 @@ def stage_frame(table: Table, frame: Any, held: ExitStack) -> Table:
     schema = pa.schema([*kinds, (PART, pa.int32())])
 
     def code(batches: Batches) -> Batches:
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        assert context is not None
-        values = sealed.open()
+        values, number = sealed.open(), partition()
         for batch in batches:
             plain = drop_missing(described, normalize(named(batch, names), names))
             arrays = [
                 _codes(described, array, values[name]) if name in values else array
                 for name, array in zip(names, plain.columns, strict=True)
             ]
-            part = pa.repeat(pa.scalar(context.partitionId(), pa.int32()), plain.num_rows)
+            part = pa.repeat(pa.scalar(number, pa.int32()), plain.num_rows)
             yield pa.RecordBatch.from_arrays([*arrays, part], schema=schema)
 
     coded = chosen.mapInArrow(code, from_arrow_schema(schema))
-    kept = held.enter_context(kept_on_disk(coded))
-    kept.count()  # now: what it is made from goes
-    return replace(
-        table, source=FrameStaged(table, kept, sealed, whole.number, whole.read - whole.number)
-    )
+    kept = held.enter_context(made_on_disk(coded))  # now: what it is made from goes
+    dropped = whole.read - whole.number
+    return replace(table, source=FrameStaged(table, kept, sealed, whole.number, dropped))
 
 
 def _codes(table: Table, array: pa.Array, domain: pa.Array) -> pa.Array:

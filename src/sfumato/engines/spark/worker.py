@@ -13,9 +13,11 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from sfumato.draws import Draws
-from sfumato.engines.compact import compact
+from sfumato.engines.compact import CompactRows, compact
+from sfumato.engines.quasi import QuasiColumn
 from sfumato.engines.spark.counting import Sections
 from sfumato.engines.spark.sealing import Sealed
+from sfumato.engines.spark.session import partition
 from sfumato.engines.spark.staging import restored_batch
 from sfumato.engines.stream import apply_plan
 from sfumato.mechanisms import RecordPlan
@@ -40,6 +42,11 @@ class Work:
     plan: RecordPlan
     sections: Sections
     draws: Draws
+
+    def rows(self) -> CompactRows:
+        """The columns of the release, before any row is noted."""
+        quasi = [QuasiColumn(self.table, n, self.domains.get(n)) for n in self.table.quasi]
+        return CompactRows(self.table, self.profile, quasi)
 
     def published(self, number: int, batches: Batches) -> Batches:
         """The records of one partition through the plan, in compact form."""
@@ -70,11 +77,14 @@ def publisher(work: Sealed[Work]) -> Callable[[Batches], Batches]:
     """The function of a task that publishes a partition (`PUBLISHED`)."""
 
     def publish_partition(batches: Batches) -> Batches:
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        assert context is not None
-        for batch in work.open().published(context.partitionId(), batches):
+        for batch in work.open().published(partition(), batches):
             yield pa.RecordBatch.from_arrays([pa.array([to_bytes(batch)])], names=["rows"])
 
     return publish_partition
+
+
+def compact_rows(batches: Batches) -> Batches:
+    """Published rows in compact form again."""
+    for batch in batches:
+        for rows in batch.column(0):
+            yield from pa.ipc.open_stream(rows.as_buffer())
