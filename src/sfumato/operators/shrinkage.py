@@ -49,14 +49,13 @@ class CountEstimates:
     def chance(self) -> FloatArray:
         return self.independent * np.maximum(self.outside, 0.0)
 
-    def weighed(self, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """By (cell, size): the chance of the size, and K, what is left of a deviation."""
+    def likely(self) -> tuple[FloatArray, FloatArray]:
+        """By (cell, size): how likely it is under the size, over the likeliest; and K, what is left
+        of a deviation."""
         believed = SIZES * self.independent[..., None] ** 2 + self.chance[..., None]
         whole = np.maximum(believed + self.variance[..., None], _LEAST)
-        logs = np.log(shares) - np.log(whole) / 2
-        logs = logs - self.away[..., None] ** 2 / (2 * whole)
-        weights = np.exp(logs - logs.max(axis=-1, keepdims=True))
-        return weights / weights.sum(axis=-1, keepdims=True), believed / whole
+        logs = -(np.log(whole) + self.away[..., None] ** 2 / whole) / 2
+        return np.exp(logs - logs.max(axis=-1, keepdims=True)), believed / whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,26 +81,27 @@ class Belief:
         values = CountEstimates(*(np.where(there, array, 0.0) for array in _arrays(values)))
         for low in range(0, groups, step):
             at = slice(low, low + step)
-            some = CountEstimates(*(np.asarray(array[at]) for array in _arrays(values)))
-            seen = there[at][..., None]
-            size_shares = np.broadcast_to(USUAL, (len(seen), len(SIZES)))
-            going = np.ones(len(seen), np.bool_)
+            likely, _ = CountEstimates(*(array[at] for array in _arrays(values))).likely()
+            likely = likely * there[at][..., None]
+            size_shares, going = shares[at], np.arange(len(shares[at]))
+            size_shares[:] = USUAL
             for _ in range(_ROUNDS):
-                weights, _ = some.weighed(size_shares[:, None, :])
-                renewed = (weights * seen).sum(axis=1) + _WEIGHT * USUAL
-                renewed = renewed / renewed.sum(axis=1, keepdims=True)
-                settled = np.abs(renewed - size_shares).max(axis=1, initial=0.0) < 1e-3
+                before = size_shares[going]
+                whole = np.maximum(np.einsum("gvs,gs->gv", likely, before), _LEAST)
+                renewed = before * np.einsum("gvs,gv->gs", likely, 1 / whole) + _WEIGHT * USUAL
+                size_shares[going] = renewed / renewed.sum(axis=1, keepdims=True)
                 # each group stops by itself: what is asked beside it must not move its answer
-                size_shares = np.where(going[:, None], renewed, size_shares)
-                going &= ~settled
-                if not going.any():
+                moving = np.abs(size_shares[going] - before).max(axis=1, initial=0.0) >= 1e-3
+                likely, going = likely[moving], going[moving]
+                if not len(going):
                     break
-            shares[at] = size_shares
         return cls(shares, likeliest_spread(values, there))
 
     def shrunk(self, cells: CountEstimates, group: IntArray) -> Shrunk:
         """Cells of these groups, drawn towards independence."""
-        weights, gains = cells.weighed(self.shares[group])
+        likely, gains = cells.likely()
+        weights = self.shares[group] * likely
+        weights = weights / weights.sum(axis=-1, keepdims=True)
         gain = (weights * gains).sum(axis=-1)
         away = cells.away
         left = (
