@@ -12,8 +12,11 @@ import pyarrow as pa
 from papers.public_files import read_census
 from sfumato import datasets
 from sfumato.draws import Draws, IntArray, Positions
+from sfumato.engines.stream import ranks_in_value
+from sfumato.mechanisms import Batch, Published, RecordPlan
 from sfumato.operators import Parts
 from sfumato.operators.base import FloatArray, Operator
+from sfumato.profile import Histogram, Profile
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +41,20 @@ class People:
         return np.bincount(self.sensitive, minlength=self.values)
 
     @property
+    def profile(self) -> Profile:
+        return profile_of(self.counts)
+
+    @property
+    def ranks(self) -> IntArray:
+        """How many earlier records have the same value."""
+        return ranks_in_value(self.sensitive, np.zeros(self.values, np.int64))
+
+    def published(self, plan: RecordPlan, draws: Draws) -> Published:
+        """What a plan for the column `s` makes of all records."""
+        address = {"s": Positions(0, self.rows)}
+        return plan.apply(Batch({"s": self.sensitive}, {"s": self.ranks}, address), draws)
+
+    @property
     def largest_groups(self) -> int:
         """The most different values that groups of equal size can have."""
         return self.rows // int(self.counts.max())
@@ -47,6 +64,12 @@ class People:
         index = np.arange(rows) % self.rows
         quasi = {name: codes[index] for name, codes in self.quasi.items()}
         return People(quasi, self.sensitive[index], self.values)
+
+
+def profile_of(counts: IntArray) -> Profile:
+    """Of the one sensitive column `s`, whose values are numbers."""
+    histogram = Histogram("s", tuple(range(len(counts))), np.asarray(counts, np.int64))
+    return Profile(histogram.rows, {"s": histogram})
 
 
 def census(

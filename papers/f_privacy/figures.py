@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from papers.coded import People
+from papers.coded import People, profile_of
 from papers.steps import Outcome
-from papers.tables import Series
+from papers.tables import Points, Series
 from sfumato.draws import BoolArray, Draws, IntArray
-from sfumato.engines.stream import ranks_in_value
 from sfumato.guarantees import FPrivacy
 from sfumato.mechanisms.buckets import BucketPlan, MultiSizeBuckets, OptimalBuckets, TwoSizeBuckets
 from sfumato.mechanisms.buckets.multi_size import recursive_multi_size
@@ -30,7 +29,6 @@ from sfumato.mechanisms.buckets.two_size import PairList, best_two_size
 from sfumato.mechanisms.solver import mixed_integer
 from sfumato.operators.base import FloatArray
 from sfumato.operators.deviations import BlockTable, Deviations
-from sfumato.profile import Histogram, Profile
 from sfumato.results import Cell, ResultTable
 
 THETAS = (2, 4, 8, 16, 32)
@@ -54,7 +52,7 @@ class Effort:
 
 def limits_of(counts: IntArray, theta: int) -> Limits:
     """f'_x = min(1, θ f_x + 0.02) (Table 4)."""
-    histogram = Histogram("s", tuple(range(len(counts))), counts)
+    (histogram,) = profile_of(counts).histograms.values()
     return Limits(tuple(FPrivacy(theta=Fraction(theta), floor=FLOOR).ceilings(histogram)))
 
 
@@ -102,6 +100,19 @@ def diversity(columns: dict[str, IntArray]) -> Outcome:
     return [table], []
 
 
+def lines_of(rows: Sequence[Sequence[Cell]], places: Mapping[str, int]) -> dict[str, Points]:
+    """The numbers of some columns by the second one, for each of the data in the first."""
+    return {
+        f"{name}, {label}": [
+            (float(row[1] or 0), number)
+            for row in rows
+            if row[0] == name and isinstance(number := row[place], float)
+        ]
+        for name in dict.fromkeys(row[0] for row in rows)
+        for label, place in places.items()
+    }
+
+
 def loss_figure(columns: dict[str, IntArray], effort: Effort) -> Outcome:
     """Figure 4: mean squared error; Anatomy from N and l alone, as the paper has it (F14)."""
     rows: list[tuple[Cell, ...]] = []
@@ -140,13 +151,7 @@ def loss_figure(columns: dict[str, IntArray], effort: Effort) -> Outcome:
         "integer program",
     )
     table = ResultTable("Figure 4", f"MSE, {effort.rows:,} records", columns_, rows)
-    lines = {
-        f"{name}, {label}": [
-            (float(row[1] or 0), float(row[place] or 0)) for row in rows if row[0] == name
-        ]
-        for name in columns
-        for place, label in ((2, "Anatomy"), (3, "TwoSize"), (4, "MultiSize"), (5, "optimal"))
-    }
+    lines = lines_of(rows, {"Anatomy": 2, "TwoSize": 3, "MultiSize": 4, "optimal": 5})
     return [table], [Series("Figure 4", "MSE", "theta", "MSE", lines)]
 
 
@@ -178,22 +183,14 @@ def error_figure(tables: dict[str, People], effort: Effort) -> Outcome:
     )
     title = f"Mean relative error of {effort.queries:,} count queries (1 % selectivity)"
     table = ResultTable("Figure 5", title, columns, rows)
-    lines = {
-        f"{name}, {label}": [
-            (float(row[1] or 0), float(row[place] or 0)) for row in rows if row[0] == name
-        ]
-        for name in tables
-        for place, label in ((2, "TwoSize"), (4, "MultiSize"), (6, "Optimal"), (7, "ours"))
-    }
+    lines = lines_of(rows, {"TwoSize": 2, "MultiSize": 4, "Optimal": 6, "ours": 7})
     return [table], [Series("Figure 5", title, "theta", "relative error", lines)]
 
 
 def _published(people: People, way: Mechanism, theta: int) -> tuple[Published, BlockTable]:
     """The buckets of one method, and our estimator of them."""
-    histogram = Histogram("s", tuple(range(people.values)), people.counts)
     promise = FPrivacy(theta=Fraction(theta), floor=FLOOR)
-    profile = Profile(people.rows, {"s": histogram})
-    plan = way.plan(profile, promise, Draws.from_seed(theta))
+    plan = way.plan(people.profile, promise, Draws.from_seed(theta))
     shares, sizes = plan.contents()
     return Published.of(people, plan), BlockTable.of(shares, sizes, np.zeros(1, np.int64))
 
@@ -259,15 +256,7 @@ def _seconds(work: Callable[[], object]) -> float:
 def _runtime(name: str, unit: str, rows: list[tuple[Cell, ...]]) -> Outcome:
     labels = ("No-pruning", "Loss-pruning", "Full-pruning", "Optimal", "optimal, ours")
     title = f"Processor seconds to plan, by {unit}"
-    lines = {
-        f"{data}, {label}": [
-            (float(row[1] or 0), seconds)
-            for row in rows
-            if row[0] == data and isinstance(seconds := row[index + 2], float)
-        ]
-        for data in dict.fromkeys(str(row[0]) for row in rows)
-        for index, label in enumerate(labels)
-    }
+    lines = lines_of(rows, {label: index + 2 for index, label in enumerate(labels)})
     note = (
         "Full-pruning is two-size (errata F8). 'Optimal' is the paper's integer program with two "
         "sizes, stopped at its time limit; 'optimal, ours' has any number of sizes."
@@ -418,8 +407,7 @@ class Published:
     @classmethod
     def of(cls, people: People, plan: BucketPlan) -> Published:
         """Where the records stand, in the order of the table."""
-        ranks = ranks_in_value(people.sensitive, np.zeros(people.values, np.int64))
-        buckets = plan.bucket_of(people.sensitive, ranks)
+        buckets = plan.bucket_of(people.sensitive, people.ranks)
         sizes = np.bincount(buckets, minlength=plan.buckets)
         cells = np.bincount(
             buckets * people.values + people.sensitive, minlength=plan.buckets * people.values

@@ -16,7 +16,6 @@ from papers.perturbation.data import (
     anatomy,
     anatomy_estimates,
     histogram,
-    profile,
     reconstructions,
     relative_error,
     shown_symbols,
@@ -204,7 +203,7 @@ def query_answers(
     draws: Draws = DRAWS,
 ) -> dict[str, FloatArray]:
     """Estimates by (condition, value) of uniform, partitioned and, if wanted, Anatomy."""
-    table = profile(histogram(data.counts))
+    table = data.profile
     answers = {}
     for name, mechanism in (
         ("uniform", UniformPerturbation()),
@@ -422,7 +421,7 @@ def publishing(tables: Mapping[str, People], sizes: Sequence[int]) -> Outcome:
         for size in sizes:
             some = records.first(size)
             asked = promise(histogram(some.counts), 6) if data == "OCC" else SKEWED
-            table = profile(histogram(some.counts))
+            table = some.profile
             for name, mechanism in (
                 ("partitioned", PartitionedPerturbation()),
                 ("uniform", UniformPerturbation()),

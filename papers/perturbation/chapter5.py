@@ -103,13 +103,9 @@ def _error_table(
 def _utility_series(
     name: str, title: str, x: str, cases: Sequence[tuple[float, IntArray, int]], runs: int
 ) -> list[Series]:
-    utility: dict[str, list[tuple[float, float]]] = {method: [] for method in METHODS}
-    commonest: dict[str, list[tuple[float, float]]] = {method: [] for method in METHODS}
-    for place, counts, theta in cases:
-        _, useful, off = measure(counts, theta, runs, f"{name} {place}")
-        for method in METHODS:
-            utility[method].append((place, useful[method]))
-            commonest[method].append((place, off[method]))
+    found = {at: measure(counts, t, runs, f"{name} {at}") for at, counts, t in cases}
+    utility = {m: [(at, useful[m]) for at, (_, useful, _) in found.items()] for m in METHODS}
+    commonest = {m: [(at, off[m]) for at, (_, _, off) in found.items()] for m in METHODS}
     return [
         Series(name, f"{title}: record utility.", x, "records kept, %", utility),
         Series(name, f"{title}: error of the commonest value.", x, "error, %", commonest),
@@ -124,12 +120,9 @@ def occupation_utility(data: People, sizes: Sequence[int], setting: Setting) -> 
     series = _utility_series("Figure 24", "OCC by theta", "theta", by_theta, runs)
     series += _utility_series("Figure 24", "OCC by |T|, theta = 20", "|T|", by_size, runs)
     for x, cases in (("theta", by_theta), ("|T|", by_size)):
+        errors = {at: measure(n, t, runs, f"Figure 25 {x} {at}")[0] for at, n, t in cases}
         for index, least in enumerate(SELECTIVITIES):
-            lines: dict[str, list[tuple[float, float]]] = {method: [] for method in METHODS}
-            for at, counts, theta in cases:
-                errors = measure(counts, theta, runs, f"Figure 25 {x} {at}")[0]
-                for method in METHODS:
-                    lines[method].append((at, errors[method][index]))
+            lines = {m: [(at, error[m][index]) for at, error in errors.items()] for m in METHODS}
             title = f"OCC: error of values with a share of at least {100 * least:g} %."
             series.append(Series("Figure 25", title, x, "error, %", lines))
     return [], series

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from papers.coded import People, census, coded
+from papers.coded import People, census, coded, profile_of
 from sfumato.draws import Draws, IntArray, Positions
-from sfumato.engines.stream import ranks_in_value
-from sfumato.mechanisms import Batch, RecordPlan
+from sfumato.mechanisms import RecordPlan
 from sfumato.mechanisms.partitioned import PartitionedPlan
 from sfumato.operators import Parts
 from sfumato.operators.base import FloatArray, Operator
-from sfumato.profile import Histogram, Profile
+from sfumato.profile import Histogram
 
 DRAWS = Draws.from_seed(2012)
 
@@ -28,11 +27,7 @@ class Setting:
 
 
 def histogram(counts: IntArray) -> Histogram:
-    return Histogram("s", tuple(range(len(counts))), np.asarray(counts, np.int64))
-
-
-def profile(of: Histogram) -> Profile:
-    return Profile(of.rows, {of.column: of})
+    return profile_of(counts).histograms["s"]
 
 
 def load(data_dir: Path | None, rows: int) -> tuple[People, People, list[str]]:
@@ -59,13 +54,7 @@ def zipf(values: int, skew: float, rows: int = 300_000, least: float = 0.0) -> I
 
 def shown_symbols(plan: RecordPlan, data: People, draws: Draws) -> IntArray:
     """What a plan publishes of each record: codes, or symbols where it has parts."""
-    seen = np.zeros(data.values, np.int64)
-    batch = Batch(
-        {"s": data.sensitive},
-        {"s": ranks_in_value(data.sensitive, seen)} if plan.needs_rank else {},
-        {"s": Positions(0, len(data.sensitive))},
-    )
-    published = plan.apply(batch, draws)
+    published = data.published(plan, draws)
     if isinstance(plan, PartitionedPlan):
         lookup = plan.columns["s"].operator.lookup
         return np.asarray(lookup[published.extra["part"], published.codes["s"]])

@@ -282,8 +282,7 @@ SETS = 40  # drawn sets of values, by interval
 
 def section_6_2_1(people: People, groups: int, runs: int) -> ResultTable:
     """Mean relative error by reading, over several publications."""
-    edges = np.quantile(people.quasi["age"], np.arange(1, INTERVALS) / INTERVALS, method="higher")
-    ages = np.searchsorted(edges, people.quasi["age"], side="right")
+    ages = age_intervals(people.quasi["age"], INTERVALS)
     truth = _joint(ages, people.sensitive, people.values)
     questions = {
         "one value, neighbouring intervals": _stretches(truth),
@@ -347,9 +346,9 @@ LOW_12, HIGH_12 = 0.001, 0.007  # the selectivities of Figure 12
 INTERVALS_12 = 10
 
 
-def age_intervals(age: IntArray) -> IntArray:
-    """Ten intervals with about as many people each."""
-    edges = np.quantile(age, np.arange(1, INTERVALS_12) / INTERVALS_12, method="higher")
+def age_intervals(age: IntArray, number: int) -> IntArray:
+    """Intervals with about as many people each."""
+    edges = np.quantile(age, np.arange(1, number) / number, method="higher")
     return np.searchsorted(edges, age, side="right")
 
 
@@ -361,7 +360,7 @@ def figure_12(
     Queries: a value of one quasi column (or none), an age interval and an occupation. The weights
     of independent columns multiply.
     """
-    ages = age_intervals(people.quasi["age"])
+    ages = age_intervals(people.quasi["age"], INTERVALS_12)
     quasi = {name: codes for name, codes in people.quasi.items() if name != "age"}
     second = People(quasi, ages, INTERVALS_12)
     conditions = [np.ones(people.rows, np.bool_)]

@@ -11,13 +11,10 @@ import numpy.typing as npt
 
 from papers.coded import Conjunctions, People, laplace_noise, random_conjunctions
 from sfumato.draws import BoolArray, Draws, IntArray, Positions
-from sfumato.engines.stream import ranks_in_value
 from sfumato.guarantees.small_sum import SmallSum
-from sfumato.mechanisms import Batch
 from sfumato.mechanisms.splu import DecoyValues
 from sfumato.operators import Decoy
 from sfumato.operators.base import FloatArray
-from sfumato.profile import Histogram, Profile
 
 MOST_ROUNDS = 2000  # of the paper's iteration; its 1 % stop comes far earlier for most queries
 LAPLACE = {"Laplace ln 2": math.log(2), "Laplace ln 3": math.log(3)}
@@ -78,19 +75,15 @@ def published(
 ) -> tuple[IntArray, IntArray]:
     """What SPLU-Gen publishes: (numbers of the published records, their codes); of the paper's
     greedy groups where asked."""
-    histogram = Histogram("s", tuple(range(people.values)), people.counts)
     planning = draws.child("plan")
-    plan = DecoyValues().plan(Profile(people.rows, {"s": histogram}), SmallSum(groups), planning)
+    plan = DecoyValues().plan(people.profile, SmallSum(groups), planning)
     if greedy:
         (column,) = plan.columns
         made_so: Any = GreedyGroups.plan(
             column.grouped, size=groups, draws=planning.child("decoy s")
         )
         plan = replace(plan, columns=(replace(column, groups=made_so),))
-    ranks = ranks_in_value(people.sensitive, np.zeros(people.values, np.int64))
-    made = plan.apply(
-        Batch({"s": people.sensitive}, {"s": ranks}, {"s": Positions(0, people.rows)}), draws
-    )
+    made = people.published(plan, draws)
     kept = np.arange(people.rows) if made.keep is None else np.flatnonzero(made.keep)
     return kept, made.codes["s"][kept]
 
@@ -131,8 +124,7 @@ def anatomy(pool: Pool, people: People, groups: int, draws: Draws) -> FloatArray
     """Anatomy's answer: matching records of every group, shared evenly among its values."""
     grouped = people.counts - draws.hypergeometric("spare", people.counts, people.rows % groups)
     made = GreedyGroups.plan(grouped, size=groups, draws=draws.child("anatomy"))
-    ranks = ranks_in_value(people.sensitive, np.zeros(people.values, np.int64))
-    slots = draws.permutation("slots", people.counts)(people.sensitive, ranks)
+    slots = draws.permutation("slots", people.counts)(people.sensitive, people.ranks)
     inside = np.flatnonzero(slots < grouped[people.sensitive])
     home = np.full(people.rows, -1, np.int64)
     home[inside] = made.numbers(people.sensitive[inside], slots[inside])

@@ -5,11 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from papers.heterogeneous.examples import diversity_fill, equation_7
+from papers.heterogeneous.examples import equation_7
 from sfumato.mechanisms.heterogeneous.buckets import (
     Buckets,
     Layers,
@@ -44,24 +43,6 @@ def attained_beta(layers: Layers) -> Fraction:
     totals = published(layers)
     shares = zip(largest_shares(layers), totals.tolist(), strict=True)
     return max(share * Fraction(int(totals.sum()), n) for share, n in shares if n) - 1
-
-
-def test_table_4_five_buckets() -> None:
-    dealt = diversity_fill(np.array([3, 3, 3, 2, 2, 2]), 5)
-    assert dealt.tolist() == [
-        [3, 0, 0, 0, 0, 0],
-        [0, 3, 0, 0, 0, 0],
-        [0, 0, 3, 0, 0, 0],
-        [0, 0, 0, 2, 0, 1],
-        [0, 0, 0, 0, 2, 1],
-    ]
-
-
-@pytest.mark.parametrize(
-    ("size", "beta"), [(4, Fraction(5, 7)), (5, Fraction(2, 3)), (6, Fraction(5, 7))]
-)
-def test_tables_7_to_9_attain_the_worked_beta(size: int, beta: Fraction) -> None:
-    assert equation_7(np.array([6, 7, 12]), size) == beta
 
 
 def test_table_8_is_attained() -> None:

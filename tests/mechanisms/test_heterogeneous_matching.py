@@ -10,7 +10,7 @@ import pytest
 
 from papers.heterogeneous.examples import diversity_fill, rounds
 from sfumato.draws import Draws
-from sfumato.mechanisms.generalized import RangeCover, SetCover, covers_of
+from sfumato.mechanisms.generalized import SetCover, covers_of
 from sfumato.mechanisms.heterogeneous.blocks import split
 from sfumato.mechanisms.heterogeneous.buckets import Buckets, deal
 from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, Scale, SetAxis, TreeAxis
@@ -128,29 +128,6 @@ def test_tables_5_and_6_no_row_meets_a_value_twice() -> None:
         assert all(len(set(row)) == 5 for row in values.reshape(-1, 5).tolist())
         # Table 5: the rows of class b start with bucket b
         assert all({0, 1, 2} <= set(row) for row in values.reshape(-1, 5).tolist())
-
-
-def test_table_1_ranges_from_its_matches() -> None:
-    """Errata H5: t6 has the matches t'4, t'6, t'7 (the paper prints t'1)."""
-    age = np.array([59, 57, 39, 28, 41, 37, 40, 53])
-    salary = np.array([25, 27, 47, 41, 20, 59, 35, 34])
-    matches = np.array(
-        [[0, 1, 7], [0, 1, 7], [2, 3, 5], [3, 4, 5], [0, 4, 6], [2, 3, 5], [2, 4, 6], [1, 6, 7]]
-    )
-    places = np.arange(60)
-    axes = [NumericAxis("age", age, places, 31), NumericAxis("salary", salary, places, 39)]
-    (ages, salaries), _ = covers_of(axes, [matches])
-    assert isinstance(ages, RangeCover)
-    assert isinstance(salaries, RangeCover)
-    assert list(zip(ages.low.tolist(), ages.high.tolist(), strict=True)) == [
-        (53, 59), (53, 59), (28, 39), (28, 41), (40, 59), (28, 39), (39, 41), (40, 57)
-    ]  # fmt: skip
-    assert list(zip(salaries.low.tolist(), salaries.high.tolist(), strict=True)) == [
-        (25, 34), (25, 34), (41, 59), (20, 59), (20, 35), (41, 59), (20, 47), (27, 35)
-    ]  # fmt: skip
-    rows_of_t6 = np.flatnonzero((matches == 6).any(axis=1))
-    assert rows_of_t6.tolist() == [4, 6, 7]
-    assert (np.bincount(matches.ravel()) == 3).all()
 
 
 def test_sets_hold_each_value_once() -> None:
