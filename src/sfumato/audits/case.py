@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,7 +24,7 @@ from sfumato.scratch import scratch_database
 from sfumato.table import Bins, Missing, Table, read
 from sfumato.table.quasi_k import QuasiMerge
 from sfumato.table.sources import find_source
-from sfumato.table.staging import drop_missing
+from sfumato.table.staging import stage
 
 if TYPE_CHECKING:
     from sfumato.audits.replay import Matches
@@ -69,7 +69,15 @@ class AuditCase:
     @cached_property
     def profile(self) -> Profile:
         """The raw table's histograms, over the release's domains."""
-        return take_profile(self.table)
+        return take_profile(self.looked_at)
+
+    @cached_property
+    def looked_at(self) -> Table:
+        """The table with the rows that were read of it, those of a further key among them."""
+        table = self.table
+        if self.key in (None, table.key, *table.quasi, *table.sensitive):
+            return stage(table)
+        return stage(replace(table, key=self.key, rows=None))
 
     @property
     def persons(self) -> dict[str, str]:
@@ -104,14 +112,13 @@ class AuditCase:
     def raw_batches(self) -> Iterator[pa.RecordBatch]:
         """The raw quasi-identifiers, `persons`, and the codes of the sensitive columns as
         `__code_0` …"""
-        table = self.table
+        table = self.looked_at
         coders = {n: SensitiveCoder(table, n, h.values) for n, h in self.profile.histograms.items()}
         shown = [*table.quasi, *self.persons.values()]
         # whoever names a published column as the key has it twice
         for batch in table.batches(tuple(dict.fromkeys([*shown, *coders]))):
-            kept = drop_missing(table, batch)
-            arrays = [_decoded(kept.column(name)) for name in shown]
-            arrays += [pa.array(coder(kept.column(name))) for name, coder in coders.items()]
+            arrays = [_decoded(batch.column(name)) for name in shown]
+            arrays += [pa.array(coder(batch.column(name))) for name, coder in coders.items()]
             yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     @cached_property

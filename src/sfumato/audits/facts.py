@@ -28,7 +28,7 @@ from sfumato.release import (
 )
 from sfumato.release.manifest import BlockNode, PerturbedPart
 from sfumato.release.values import in_utc
-from sfumato.table.staging import is_coded, stage
+from sfumato.table.staging import is_coded
 
 
 @concerns(Release)
@@ -188,7 +188,7 @@ def check_facts(case: AuditCase) -> Iterator[Finding]:
 
 def _cuts_follow(case: AuditCase, nodes: Sequence[BlockNode]) -> bool:
     """Whether blocks are cut where the table's bins end: digits of an edge could say something."""
-    bins = {binned.column: binned for binned in bins_of(stage(case.table))}
+    bins = {binned.column: binned for binned in bins_of(case.looked_at)}
     cuts = [node for node in nodes if node.column is not None]
     return all(
         node.column in bins
