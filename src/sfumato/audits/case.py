@@ -77,6 +77,12 @@ class AuditCase:
         table = self.table
         if self.key in (None, table.key, *table.quasi, *table.sensitive):
             return stage(table)
+        names = table.source.schema.names
+        if self.key not in names:
+            raise DataError(
+                f"{table.label} has no column {self.key!r} to be the key. Columns: "
+                f"{', '.join(names)}."
+            )
         return stage(replace(table, key=self.key, rows=None))
 
     @property
@@ -85,12 +91,6 @@ class AuditCase:
         `__key` for whoever follows them."""
         rule = self.release.manifest.person
         named = {"__person": None if rule is None else rule.column, "__key": self.key}
-        names = self.table.source.schema.names
-        if self.key is not None and self.key not in names:
-            raise DataError(
-                f"{self.table.label} has no column {self.key!r} to be the key. Columns: "
-                f"{', '.join(names)}."
-            )
         return {role: name for role, name in named.items() if name is not None}
 
     @cached_property
