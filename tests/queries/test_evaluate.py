@@ -365,3 +365,13 @@ def test_sub_tables_are_weighed_by_their_own_operators(make_release: MakeRelease
     # in part 1, W = ((1.5, −0.5), (−0.5, 1.5))
     assert counts == pytest.approx({"a": 1 + 1.5 - 0.5, "b": 1, "c": 1.5 - 0.5})
     assert sums == pytest.approx({"a": 1 + 4.5 - 2, "b": 2, "c": 6 - 1.5})
+
+
+def test_a_condition_inside_a_sum_says_what_nobody_adds(make_release: MakeRelease) -> None:
+    """With `ELSE 0` nobody adds 0, and without it nothing, as in SQL; a 1 counts people."""
+    release = make_release(pa.table({"x": [1, 2, 3], "s": ["a", "a", "b"]}), ["s"])
+    told = "SELECT SUM(CASE WHEN x > 9 AND s = 'a' THEN {} END) AS c FROM release"
+    assert ask(release, told.format("x ELSE 0")).value == 0
+    assert math.isnan(ask(release, told.format("x")).value)
+    counted = ask(release, "SELECT SUM(CASE WHEN s = 'a' THEN 1 ELSE 0 END) AS c FROM release")
+    assert counted.counts == {"c"}

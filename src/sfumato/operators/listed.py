@@ -46,7 +46,6 @@ from sfumato.operators.estimator import (
     sum_by,
     summed,
 )
-from sfumato.operators.folding import folded
 from sfumato.operators.shrinkage import added_up
 
 _AT_ONCE = 1 << 21  # numbers of one kind of matrix that are made at the same time
@@ -298,11 +297,7 @@ class ListedEstimated(Estimated):
             replace(each, values=self._listed(each.values), there=self._listed(each.there))
             for each in statistics
         ]
-        whole = folded(self.moments, forms, statistics)
-        if whole is None:
-            return _Sums(self, forms, statistics).totals()
-        one = ListedEstimated(whole.moments, self.table, self.name)
-        return _Sums(one, whole.forms, whole.statistics).totals()
+        return _Sums(self, forms, statistics).totals()
 
 
 class _Sums:

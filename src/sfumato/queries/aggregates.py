@@ -22,7 +22,7 @@ from sfumato.draws import BoolArray
 from sfumato.errors import QueryError
 from sfumato.operators.base import FloatArray
 from sfumato.operators.estimator import Totals
-from sfumato.queries.dialect import AGGREGATES, Node
+from sfumato.queries.dialect import AGGREGATES
 from sfumato.queries.question import Term
 
 _NO_SPREAD = 1e-9  # of the sum of squares
@@ -32,15 +32,11 @@ Numbers = npt.NDArray[Any]  # by row, real or with a complex step
 
 @dataclass(frozen=True, eq=False)
 class LinearSum:
-    """Σ of the product of `factors` over the records that satisfy `filter` and know `known`.
-
-    A record for which one of `adding` is not known adds nothing, by what the question says.
-    """
+    """Σ of the product of `factors` over the records that satisfy `filter` and know `known`."""
 
     factors: tuple[Term, ...]
     known: tuple[Term, ...]
     filter: tuple[Term, ...]
-    adding: tuple[Term, ...] = ()
 
 
 class Aggregate(ABC):
@@ -113,6 +109,7 @@ class Rule:
     takes_star: bool = False
     needs_number: bool = True
     of_nobody: float | None = None
+    always: bool = False  # whether it is a number even where no record is
     least: float | None = None  # it is of more records than this, and its interval is from draws
     ratio: bool = False  # of one sum by another
     order: Literal["", "cont", "disc", "least", "most", "different"] = ""
@@ -171,7 +168,7 @@ class Call(Aggregate):
         return (0,) if self.bends else ()
 
     def known(self, totals: FloatArray, present: BoolArray) -> BoolArray:
-        if self.rule is COUNT:
+        if self.rule.always:
             return np.ones(totals.shape[1], np.bool_)
         usable = present
         if self.rule.least is not None:
@@ -194,25 +191,7 @@ def _number(call: Call) -> tuple[LinearSum, ...]:
 
 
 def _total(call: Call) -> tuple[LinearSum, ...]:
-    adding = tuple(_without_zero(term) for term in call.arguments)
-    return (replace(call.sum_of(*call.arguments), adding=adding),)
-
-
-def _without_zero(term: Term) -> Term:
-    """The expression without a written `ELSE 0`: NULL where only that 0 would be added.
-
-    A 0 that is a value, such as the age of a baby, stays.
-    """
-    tree = term.tree.copy().unnest()
-    for kind, otherwise in ((exp.Case, "default"), (exp.If, "false")):
-        if isinstance(tree, kind) and _is_zero(tree.args.get(otherwise)):
-            tree.set(otherwise, None)
-            return replace(term, tree=tree)
-    return term
-
-
-def _is_zero(node: Node | None) -> bool:
-    return isinstance(node, exp.Literal) and node.is_number and float(node.this) == 0
+    return (call.sum_of(*call.arguments),)
 
 
 def _total_and_number(call: Call) -> tuple[LinearSum, ...]:
@@ -312,8 +291,16 @@ def _intercept(
 # -- the rows --------------------------------------------------------------------------------------
 
 COUNT = Rule(
-    "count", ("COUNT(*)", "COUNT(x)"), _number, takes_star=True, needs_number=False, of_nobody=0.0
+    "count",
+    ("COUNT(*)", "COUNT(x)"),
+    _number,
+    takes_star=True,
+    needs_number=False,
+    of_nobody=0.0,
+    always=True,
 )
+SUM = Rule("sum", ("SUM(x)",), _total, of_nobody=0.0)
+TOTAL = replace(SUM, name="total", always=True)  # a sum with ELSE 0
 DIFFERENT = Rule(
     "count_distinct", ("COUNT(DISTINCT x)",), _none, needs_number=False, order="different"
 )
@@ -333,7 +320,7 @@ _SAMPLE_DEVIATION = _spread("stddev_samp", _deviation(1.0), 1.0, "STDDEV(x)")
 AGGREGATES.update(
     {
         exp.Count: COUNT,
-        exp.Sum: Rule("sum", ("SUM(x)",), _total, of_nobody=0.0),
+        exp.Sum: SUM,
         exp.Avg: Rule(
             "avg", ("AVG(x)",), _total_and_number, lambda total, n: total / n, ratio=True
         ),

@@ -63,17 +63,6 @@ class ByValue:
         values, there = self._values[slot]
         return Statistic(planned.weight, planned.weight.number, values, there)
 
-    def adding(self, planned: Planned) -> BoolArray:
-        """Where h may add something, a 0 that is a value of it too."""
-        one = self.statistic(planned)
-        if len(np.unique(one.values[one.counted])) == 1:
-            return one.counted  # all that is added is one number, so its 0 says "not this one"
-        if planned.adds is None:
-            return one.there
-        adds: BoolArray = np.zeros(self._shape, np.bool_)
-        adds[self._at] = self._flags(planned.adds)
-        return np.asarray(adds & one.there, np.bool_)
-
     def _flags(self, name: str) -> BoolArray:
         flags = pc.fill_null(self.table.column(name).cast(pa.bool_()), False)
         return np.asarray(flags.to_numpy(), np.bool_)

@@ -12,7 +12,7 @@ from sqlglot import exp
 from sfumato.columns import Range
 from sfumato.draws import BoolArray
 from sfumato.limits import check_rows
-from sfumato.operators.estimator import Forms, Moments, Totals
+from sfumato.operators.estimator import Estimated, Forms, Moments, Totals
 from sfumato.queries.aggregates import Aggregate
 from sfumato.queries.answer import Answer
 from sfumato.queries.bucketed import BucketedSource
@@ -21,7 +21,7 @@ from sfumato.queries.grid import grid
 from sfumato.queries.ordered import add_ordered, check_number
 from sfumato.queries.perturbed_source import PerturbedSource
 from sfumato.queries.question import Question
-from sfumato.queries.question_plan import QuestionPlan
+from sfumato.queries.question_plan import Planned, QuestionPlan
 from sfumato.queries.ranges import GeneralizedSource
 from sfumato.queries.session import Session, session_of
 from sfumato.queries.simulated import simulated
@@ -29,7 +29,6 @@ from sfumato.queries.sources import QuestionSource, Request
 from sfumato.queries.statements import answer as answer_statement
 from sfumato.queries.statements import answer_columns
 from sfumato.queries.statements import grid as grid_statement
-from sfumato.queries.totals import totals_of
 from sfumato.release import BucketedRelease, GeneralizedRelease, PerturbedRelease, Release
 
 _LUCK = (
@@ -148,10 +147,8 @@ class Evaluation:
         engine_answer = EngineAnswer.of(source, question)
         plan, lines, classes = engine_answer.plan, engine_answer.lines, engine_answer.classes
         moments, cells = engine_answer.moments, engine_answer.cells
-        estimator = None
         if cells is not None:
-            estimator = source.estimator(columns, self._name)
-            estimated = estimator(moments)
+            estimated = source.estimator(columns, self._name)(moments)
             forms = classes.forms(cells)
             reached = estimated.reached(forms)
         else:
@@ -162,7 +159,7 @@ class Evaluation:
         for index, (aggregate, planned) in enumerate(
             zip(question.aggregates, plan.sums, strict=True)
         ):
-            totals = totals_of(source, planned, moments, forms, cells, estimator, estimated)
+            totals = self._totals(planned, moments, forms, cells, estimated)
             for suffix, array in self._columns(aggregate, totals).items():
                 rows[f"a{index}{suffix}"] = array
         return pa.table(rows)
@@ -195,6 +192,27 @@ class Evaluation:
                 chosen = cells.first_of_key[distinct % many]
                 keys[f"k{index}"] = cells.table.column(f"k{index}").take(pa.array(chosen))
         return forms.placed(placed, len(distinct)), keys
+
+    def _totals(
+        self,
+        planned: Sequence[Planned],
+        moments: Moments,
+        forms: Forms,
+        cells: ByValue | None,
+        estimated: Estimated | None,
+    ) -> Totals:
+        """The statistics of an aggregate: what is estimated, beside what is counted."""
+        apart = self._source.counts_exactly or cells is None
+        is_exact = [statistic.is_exact and apart for statistic in planned]
+        weights = [one.weight for one, exact in zip(planned, is_exact, strict=True) if exact]
+        counted = self._source.counted(weights, moments, forms) if weights else None
+        if counted is not None and all(is_exact):
+            return counted
+        assert cells is not None
+        assert estimated is not None
+        asked = [one for one, exact in zip(planned, is_exact, strict=True) if not exact]
+        estimates = estimated.read(forms, [cells.statistic(statistic) for statistic in asked])
+        return estimates if counted is None else estimates.beside(counted, is_exact)
 
     def _columns(self, aggregate: Aggregate, totals: Totals) -> dict[str, pa.Array]:
         """Value, standard error and interval of an aggregate."""

@@ -91,13 +91,12 @@ class Weight:
 
 @dataclass(frozen=True, eq=False)
 class Planned:
-    """A statistic of the question: its weight, and the cells' columns of h, of where it is known,
-    and of where it may add something."""
+    """A statistic of the question: its weight, and the cells' columns of h and of where it is
+    known."""
 
     weight: Weight
     values: str | None
     there: str | None
-    adds: str | None
     is_exact: bool  # no sensitive column touches it: counted, not estimated
 
 
@@ -158,10 +157,8 @@ class QuestionPlan:
             for node in factors[1:]:
                 whole = exp.Mul(this=whole, expression=as_double(node))
             values = self._cells.add(whole)
-        adding = [self._over_cells(term) for term in each.adding if term.sensitive]
-        adds = self._cells.add(all_of([is_known(node) for node in adding])) if adding else None
         touched = self._keys or self._where or asked or factors
-        return Planned(weight, values, there, adds, not touched)
+        return Planned(weight, values, there, not touched)
 
     def _add_weights(self, group: Sequence[Planned]) -> None:
         for one in group:

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from sfumato.columns import list_some
 from sfumato.errors import QueryError
-from sfumato.queries.aggregates import COUNT, DIFFERENT, Aggregate, Call, Rule
+from sfumato.queries.aggregates import COUNT, DIFFERENT, SUM, TOTAL, Aggregate, Call, Rule
 from sfumato.queries.dialect import (
     AGGREGATES,
     Node,
@@ -107,8 +107,30 @@ class Selection:
             return Call(rule, (), condition)
         if set(filled(call)) - {"this", "expression", "big_int"} or len(arguments) != rule.takes:
             refuse(f"{name} with several arguments", f"Write {rule.usage[-1]}.")
+        if len(arguments) == 1:
+            rule, arguments, guard = self._guarded(rule, arguments[0])
+            condition += guard
         inside = tuple(self._names.term(argument, f"{name}(…)") for argument in arguments)
         return Call(rule, inside, condition)
+
+    def _guarded(self, rule: Rule, argument: Node) -> tuple[Rule, list[Node], tuple[Term, ...]]:
+        """`CASE WHEN c THEN x END`, in a sum also with ELSE 0, is x where c holds.
+
+        Asked in either way, it is answered alike. A function stays behind its condition.
+        """
+        plain = argument
+        if isinstance(argument, exp.Case) and not argument.this and len(argument.args["ifs"]) == 1:
+            plain = argument.args["ifs"][0]
+        shown, otherwise = plain.args.get("true"), argument.args.get("default")
+        otherwise = otherwise or argument.args.get("false")
+        is_zero = isinstance(otherwise, exp.Literal) and otherwise.to_py() == 0
+        nothing = otherwise is None or (rule is SUM and is_zero)
+        if not isinstance(plain, exp.If) or shown is None or shown.find(exp.Func) or not nothing:
+            return rule, [argument], ()
+        guard = self._names.conjuncts(plain.this, "CASE")
+        if rule is SUM and isinstance(shown, exp.Literal) and shown.name == "1" and is_zero:
+            return COUNT, [], guard
+        return TOTAL if is_zero else rule, [unwrap(shown)], guard
 
     def _different(self, node: exp.Distinct, condition: tuple[Term, ...]) -> Call:
         if len(node.expressions) != 1:
