@@ -169,7 +169,7 @@ def test_what_cannot_be_done_says_so(tmp_path: Path) -> None:
         sf.read(twice, quasi_k=5, person="who", **ROLES)
     taken = people.append_column("age_low", people.column("age"))
     with pytest.raises(DataError, match="has a column 'age_low' already"):
-        sf.read(taken, quasi_k=5, **ROLES)
+        sf.read(taken, quasi_k=5, **{**ROLES, "sensitive": "age_low"})
 
 
 def test_people_are_counted_whichever_of_their_rows_are_published(tmp_path: Path) -> None:
@@ -186,15 +186,18 @@ def test_people_are_counted_whichever_of_their_rows_are_published(tmp_path: Path
         }
     )
     for rows, promise in ((1, "l-diversity(2)"), (2, "rho-privacy(0.3, 0.6)")):
+        receipt = tmp_path / f"receipt{rows}"
         sf.publish(
             stays, promise, to=tmp_path / str(rows), quasi="age,town", sensitive="ill",
-            person="who", rows_per_person=rows, quasi_k=5, left_out=1,
+            person="who", rows_per_person=rows, quasi_k=5, left_out=1, receipt=receipt,
+            count_rows="stays" if rows == 1 else None,
         )  # fmt: skip
         records = pq.read_table(tmp_path / str(rows) / "records").to_pylist()
         shown = Counter((row["age_low"], row["age_high"], row["town"]) for row in records)
         assert min(shown.values()) >= 5 * rows  # who stays has all published rows there
         assert len(shown) > 10
         assert sf.audit(stays, tmp_path / str(rows)).holds is True
+        assert sf.audit(stays, tmp_path / str(rows), receipt=receipt).holds is True
 
 
 def test_people_who_are_left_out_do_not_count() -> None:

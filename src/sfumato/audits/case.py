@@ -249,7 +249,8 @@ def raw_table(origin: Any, release: Release) -> Table:
     return read(
         source,
         **{
-            **(merged or {"quasi": [name for name in quasi if name != counted]}),
+            **(merged or {}),
+            "quasi": [name for name in quasi if name != counted],
             "recode": recode | (merged["recode"] if merged else {}),
         },
         sensitive=[column.name for column in sensitive],

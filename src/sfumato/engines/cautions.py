@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -96,6 +96,7 @@ def repeating_columns(table: Table) -> Iterator[Repeating]:
     """Columns that may name people with several rows, where nobody said which one does."""
     if table.key is not None or table.person is not None:
         return
+    table = replace(table, source=table.source.origin)
     plain = [
         field.name for field in table.source.schema
         if field.name not in table.sensitive and _names_people(field.type)

@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,9 @@ from sfumato.draws import Draws
 from sfumato.errors import DataError, UsageError
 from sfumato.private import create_private, outside_release, read_private
 from sfumato.release import typed_values
-from sfumato.table import Hierarchy, Table, looked_at, read
-from sfumato.table.counted_rows import CountedRows
+from sfumato.table import Hierarchy, Table, read
 from sfumato.table.quasi_k import QuasiMerge
 from sfumato.table.reading import Reading
-from sfumato.table.recodes import parse_recode
 from sfumato.version import __version__
 
 FORMAT = 1
@@ -32,6 +30,7 @@ _FIELDS = {
     "receipt", "sfumato", "manifest", "engine", "draws", "randomness", "guarantee",
     "mechanism", "as_before", "table",
 }  # fmt: skip
+_TABLE = ("key", "person", "rows_per_person", "count_rows", "missing")  # as `read` takes them
 
 
 @dataclass(frozen=True, repr=False)
@@ -98,87 +97,48 @@ class Receipt:
 
     def declare(self, source: Any) -> Table:
         """The table as it was declared when it was published, from where its records are now."""
-        if self.table.get("quasi_k"):
-            return self._merged_again(source)
-        columns = [Column.from_json(described) for described in self.table["columns"]]
-        if counted := self.table["count_rows"]:
-            sensitive = [column.name for column in columns if column.role == "sensitive"]
-            whole = sensitive if self.table["missing"] == "drop" else ()
-            (row_counts,) = (column for column in columns if column.name == counted)
-            source = CountedRows(
-                source,
-                self.table["person"],
-                counted,
-                whole,
-                top=not (row_counts.recode or row_counts.bins),
-            )
-        names = set(source.schema.names)
-        needed = [column["name"] for column in self.table["columns"]]
-        needed += [self.table["key"], self.table["person"]]
-        lacking = [name for name in needed if name and name not in names]
+        stated = self.table
+        columns = [Column.from_json(described) for described in stated["columns"]]
+        trees = {name: Hierarchy.of(lines) for name, lines in stated["hierarchies"].items()}
+        merged = QuasiMerge.options(stated["quasi_k"]) if stated["quasi_k"] else {}
+        sensitive = [column.name for column in columns if column.role == "sensitive"]
+        quasi = [column.name for column in columns if column.role == "quasi"]
+        quasi = [name for name in merged.get("quasi", quasi) if name != stated["count_rows"]]
+        needed = [*quasi, *sensitive, stated["key"], stated["person"]]
+        lacking = [name for name in needed if name and name not in source.schema.names]
         if lacking:
             raise DataError(
                 f"{source.label} has no column {lacking[0]!r}, which the receipt names. Is it the "
                 "table that was published?"
             )
-        recodes = {}
-        for column in columns:
-            if column.recode:
-                steps = parse_recode(column.recode)
-                source, recodes[column.name] = steps.apply(source, column.name)
+        # merged columns are other ones, and their recodes stand with them
+        kept = [c for c in columns if not merged or c.name in (*quasi, *sensitive)]
+        recodes = {
+            c.name: c.recode for c in columns if c.recode and (not merged or c.name in sensitive)
+        }
+        described = {
+            "hierarchies": trees,
+            **merged,
+            "quasi": quasi,
+            "recode": merged.get("recode", {}) | recodes,
+        }
+        table = read(
+            source,
+            **described,
+            sensitive=sensitive,
+            drop_rest=True,
+            numeric=[column.name for column in kept if column.kind == "numeric"],
+            categorical=[column.name for column in kept if column.kind == "categorical"],
+            **{name: stated[name] for name in _TABLE},
+        )
         domains: dict[str, Values | Range] = {}
         for column in columns:
-            domain = column.domain
-            if isinstance(domain, Values):
-                kind = source.schema.field(column.name).type
-                domain = Values(tuple(typed_values(domain.values, kind).to_pylist()))
-            if domain is not None:
-                domains[column.name] = domain
-        hierarchies = self.table["hierarchies"]
-        declared = Table(
-            source,
-            quasi=tuple(column.name for column in columns if column.role == "quasi"),
-            sensitive=tuple(column.name for column in columns if column.role == "sensitive"),
-            key=self.table["key"],
-            person=self.table["person"],
-            rows_per_person=self.table["rows_per_person"],
-            count_rows=self.table["count_rows"],
-            kinds={column.name: column.kind for column in columns},
-            domains=domains,
-            recodes=recodes,
-            missing=self.table["missing"],
-            hierarchies={name: Hierarchy.of(lines) for name, lines in hierarchies.items()},
-        )
-        return looked_at(declared)
-
-    def _merged_again(self, source: Any) -> Table:
-        merged = QuasiMerge.options(self.table["quasi_k"])
-        sensitive = [
-            column
-            for column in map(Column.from_json, self.table["columns"])
-            if column.role == "sensitive"
-        ]
-        shown = {column["name"] for column in self.table["columns"]}
-        recode = {column.name: column.recode for column in sensitive if column.recode}
-        domains = {
-            c.name: list(c.domain.values)
-            for c in sensitive
-            if isinstance(c.domain, Values) and c.bins is None
-        }
-        return read(
-            source,
-            **{**merged, "recode": merged["recode"] | recode},
-            sensitive=[column.name for column in sensitive],
-            key=self.table["key"],
-            drop_rest=True,
-            numeric=[column.name for column in sensitive if column.kind == "numeric"],
-            categorical=[
-                *(column.name for column in sensitive if column.kind == "categorical"),
-                *(name for name in merged["quasi"] if name in shown),
-            ],
-            domain=domains,
-            missing=self.table["missing"],
-        )
+            if isinstance(column.domain, Values):
+                typed = typed_values(column.domain.values, table.type_of(column.name))
+                domains[column.name] = Values(tuple(typed.to_pylist()))
+            elif column.domain is not None:
+                domains[column.name] = column.domain
+        return replace(table, domains=domains)
 
 
 def describe_table(table: Table) -> dict[str, Any]:
@@ -188,11 +148,7 @@ def describe_table(table: Table) -> dict[str, Any]:
         return table.column(name, role, table.domains.get(name)).to_json()
 
     return {
-        "key": table.key,
-        "person": table.person,
-        "rows_per_person": table.rows_per_person,
-        "count_rows": table.count_rows,
-        "missing": table.missing,
+        **{name: getattr(table, name) for name in _TABLE},
         "reading": table.reading.said(),
         "quasi_k": None if table.merged is None else table.merged.to_json(),
         "columns": [

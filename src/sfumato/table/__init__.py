@@ -16,7 +16,7 @@ from sfumato.errors import DataError, LimitReached, SfumatoError, UsageError
 from sfumato.limits import current_limits
 from sfumato.pace import Progress
 from sfumato.results import html_table
-from sfumato.table.counted_rows import CountedRows
+from sfumato.table.counted_rows import with_row_counts
 from sfumato.table.declared import check_roles, hierarchy_of, kinds_of, names_of, stated_domain
 from sfumato.table.hierarchy import Hierarchy
 from sfumato.table.quasi_k import QuasiMerge, merge_quasi
@@ -206,17 +206,17 @@ def read(
         texts=tuple(column for column, recodes in wanted.items() if recodes.needs_text),
     )
     source = find_source(origin, reading)
-    names = source.schema.names
+    label, names = source.label, source.schema.names
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise DataError(
-            f"{source.label} has more than one column named {list_some([repr(n) for n in twice])}. "
+            f"{label} has more than one column named {list_some([repr(n) for n in twice])}. "
             "Rename them so that every column has a name of its own."
         )
     if quasi is None or sensitive is None:
         raise UsageError(
             "Say what every column is: 'quasi' (others may know it), 'sensitive' (what is "
-            f"protected), or 'drop'. {source.label} has {list_some(names, 40)}."
+            f"protected), or 'drop'. {label} has {list_some(names, 40)}."
         )
     number = _rows_per_person(rows_per_person, person)
     if count_rows:
@@ -225,11 +225,15 @@ def read(
                 "'count_rows' is for tables of which one row of each person is published: name "
                 "the person with --person, and give no more than --rows-per-person 1."
             )
-        needed = names_of(sensitive) if missing == "drop" else ()
-        source = CountedRows(source, person, count_rows, needed, top=count_rows not in wanted)
-        names, number = source.schema.names, 1
+        if count_rows in names:
+            raise UsageError(
+                f"--count-rows names a new column, and {label} has a column {count_rows!r} "
+                "already. Choose another name."
+            )
+        number = 1
+    made = (count_rows,) if count_rows else ()
     roles = {
-        "quasi": (*names_of(quasi), *([count_rows] if count_rows else ())),
+        "quasi": (*names_of(quasi), *made),
         "sensitive": names_of(sensitive),
         "key": (key,) if key else (),
         "person": (person,) if person else (),
@@ -238,59 +242,82 @@ def read(
     if drop_rest:
         named = {name for columns in roles.values() for name in columns}
         roles["drop"] += tuple(name for name in names if name not in named)
-    check_roles(roles, names, source.label)
+    check_roles(roles, [*names, *made], label)
     published = (*roles["quasi"], *roles["sensitive"])
-    source, steps = _recoded(source, wanted, published)
-    kinds = kinds_of(source, published, names_of(numeric), names_of(categorical))
+    for column in wanted:
+        if column not in published:
+            raise UsageError(f"A recode is given for {column!r}, which is not published.")
     if missing not in ("refuse", "value", "drop"):
         raise UsageError(f"'missing' must be refuse, value or drop. Got {missing!r} instead.")
+    kinds: dict[str, Kind] = {}
+    steps: dict[str, Recodes] = {}
+
+    def declared(columns: tuple[str, ...]) -> Table:
+        """What is published of the source by now, with its recodes."""
+        nonlocal source
+        for column in (name for name in wanted if name in columns):
+            source, steps[column] = wanted[column].apply(source, column)
+        kinds.update(kinds_of(source, columns, names_of(numeric), names_of(categorical)))
+        return Table(
+            source,
+            tuple(name for name in roles["quasi"] if name in kinds),
+            roles["sensitive"],
+            key,
+            person or None,
+            number,
+            count_rows or None,
+            roles["drop"],
+            kinds,
+            recodes=steps,
+            missing=missing,
+            reading=reading,
+        )
+
+    table = declared(tuple(name for name in published if name not in made))
+    if count_rows:
+        rows = staged(stage(table))
+        source = with_row_counts(rows, str(person), count_rows, top=count_rows not in wanted)
+        table = declared(made)
+    for column in (*names_of(numeric), *names_of(categorical)):
+        if column not in published:
+            raise DataError(f"{column!r} is not a quasi or sensitive column, so it has no kind.")
     trees = {
-        column: hierarchy_of(column, path, roles["quasi"], kinds)
+        column: hierarchy_of(column, path, table.quasi, kinds)
         for column, path in (hierarchies or {}).items()
     }
-    merged = None
-    if quasi_k is not None and roles["quasi"]:
-        least = rational(quasi_k, "quasi_k")
-        if least.denominator != 1 or least < 2:
-            raise UsageError(
-                f"'quasi_k' must be a whole number, at least 2. Got {quasi_k} instead."
-            )
-        needed = roles["sensitive"] if missing == "drop" else ()
-        recodes_by_column = {name: str(steps.pop(name, "")) for name in roles["quasi"]}
-        kinds_of_quasi = {name: kinds.pop(name) for name in roles["quasi"]}
-        source, roles["quasi"], loss = merge_quasi(
-            source, kinds_of_quasi, int(least), hierarchies=trees, needed=needed, person=person
-        )
-        merged, trees = QuasiMerge(int(least), recodes_by_column, trees, loss), {}
-        published = (*roles["quasi"], *roles["sensitive"])
-        kinds = kinds_of(source, roles["quasi"], (), ()) | kinds
-    stated = {
-        column: stated_domain(column, text, published, kinds, source)
-        for column, text in (domain or {}).items()
-    }
-    for column, recodes in steps.items():
+    if quasi_k is not None and table.quasi:
+        table, trees = _merged(table, quasi_k, trees), {}
+    stated = {column: stated_domain(column, text, table) for column, text in (domain or {}).items()}
+    for column, recodes in table.recodes.items():
         if (values := recodes.steps[-1].domain) is not None:
             if column in stated:
                 raise UsageError(
                     f"Column {column!r} has bins and a domain; the bins are its domain."
                 )
             stated[column] = Values(values)
-    return Table(
+    return replace(table, domains=stated, hierarchies=trees)
+
+
+def _merged(table: Table, quasi_k: int | str, trees: Mapping[str, Hierarchy]) -> Table:
+    """The table with quasi values merged until so many people share every combination."""
+    least = rational(quasi_k, "quasi_k")
+    if least.denominator != 1 or least < 2:
+        raise UsageError(f"'quasi_k' must be a whole number, at least 2. Got {quasi_k} instead.")
+    if table.source.engine != "local":
+        raise UsageError(
+            "'quasi_k' works on tables that are read on this machine. Publish with --engine local."
+        )
+    kinds = {name: table.kinds[name] for name in table.quasi}
+    rows = staged(stage(table))
+    source, quasi, loss = merge_quasi(rows, kinds, int(least), trees, table.person)
+    recodes = {name: str(table.recodes.get(name, "")) for name in table.quasi}
+    return replace(
+        table,
         source=source,
-        quasi=roles["quasi"],
-        sensitive=roles["sensitive"],
-        key=key,
-        person=person or None,
-        rows_per_person=number,
-        count_rows=count_rows or None,
-        drop=roles["drop"],
-        kinds=kinds,
-        domains=stated,
-        recodes=steps,
-        missing=missing,
-        hierarchies=trees,
-        merged=merged,
-        reading=reading,
+        quasi=quasi,
+        kinds=kinds_of(source, quasi, (), ()) | {n: table.kinds[n] for n in table.sensitive},
+        recodes={name: table.recodes[name] for name in table.recodes if name in table.sensitive},
+        merged=QuasiMerge(int(least), recodes, trees, loss),
     )
 
 
@@ -322,17 +349,6 @@ def _wanted(
     for column, text in recode.items():
         wanted[column] = parse_recode(text) if isinstance(text, str) else text
     return wanted
-
-
-def _recoded(
-    source: Source, wanted: Mapping[str, Recodes], published: tuple[str, ...]
-) -> tuple[Source, dict[str, Recodes]]:
-    done = {}
-    for column, recodes in wanted.items():
-        if column not in published:
-            raise UsageError(f"A recode is given for {column!r}, which is not published.")
-        source, done[column] = recodes.apply(source, column)
-    return source, done
 
 
 __all__ = [

@@ -3,95 +3,58 @@ answer questions about rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import cached_property
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sfumato.errors import DataError, UsageError
-from sfumato.scratch import scratch_database
-from sfumato.table.sources import Source, reading_errors
+from sfumato.table.sources import Batches, Source
+from sfumato.table.staging import Staged
 
 LEAST, SHARE = 20, 100  # people, and one in so many, who share the largest number
 
 
-class CountedRows(Source):
-    """A source with a column of how many rows the person of each row has.
+def with_row_counts(rows: Staged, person: str, name: str, *, top: bool = True) -> Source:
+    """Staged rows with a column of how many the person of each has.
 
     Numbers that few people reach are top-coded: those above show their mean, so that sums stay
-    right. Rows without one of the `needed` values do not count.
+    right.
 
-    >>> from sfumato.table.sources import find_source
+    >>> from sfumato.table import read
     >>> stays = pa.table({"who": ["a", "b", "a"], "ill": ["flu", "HIV", "cold"]})
-    >>> counted = CountedRows(find_source(stays), "who", "stays", (), top=False)
+    >>> rows = read(stays, quasi=[], sensitive="ill", person="who").rows
+    >>> counted = with_row_counts(rows, "who", "stays", top=False)
     >>> next(iter(counted.batches(["ill", "stays"], 10))).column("stays").to_pylist()
     [2, 1, 2]
     """
+    numbers = _rows_of_persons(rows, person)
+    numbers = top_coded(numbers) if top else numbers
 
-    def __init__(
-        self, source: Source, person: str, name: str, needed: Sequence[str], *, top: bool = True
-    ) -> None:
-        if name in source.schema.names:
-            raise UsageError(
-                f"--count-rows names a new column, and {source.label} has a column {name!r} "
-                "already. Choose another name."
-            )
-        self.source, self.person, self.name, self.needed, self.top = (
-            source, person, name, tuple(needed), top,
-        )  # fmt: skip
-        self.label, self.engine, self.foreign = source.label, source.engine, source.foreign
-        self.schema = source.schema.append(pa.field(name, pa.int64()))
-
-    def batches(
-        self, columns: Sequence[str], rows: int, threads: bool = True
-    ) -> Iterator[pa.RecordBatch]:
-        if self.name not in columns:
-            yield from self.source.batches(columns, rows, threads)
-            return
-        names = [name for name in columns if name != self.name] or [self.person]
+    def counted(batches: Batches) -> Batches:
         start = 0
-        for batch in self.source.batches(names, rows, threads):
-            numbers = self.numbers[start : start + batch.num_rows]
+        for batch in batches:
+            shown = numbers[start : start + batch.num_rows].astype(np.int64)
+            yield batch.append_column(name, pa.array(shown))
             start += batch.num_rows
-            if len(numbers) < batch.num_rows:
-                raise DataError(f"{self.label} has other rows than a moment ago. Use a fixed copy.")
-            counted = batch.append_column(self.name, pa.array(numbers.astype(np.int64)))
-            yield counted.select(list(columns))
 
-    @cached_property
-    def numbers(self) -> npt.NDArray[np.uint32]:
-        """How many rows the person of every row has; one pass."""
-        needed = [name for name in self.needed if name != self.person]
-        schema = pa.schema([("row", pa.int64()), ("person", self.schema.field(self.person).type)])
-        read = 0
+    return rows.derived(rows.schema.append(pa.field(name, pa.int64())), counted, [person])
 
-        def given() -> Iterator[pa.RecordBatch]:
-            nonlocal read
-            for batch in self.source.batches([self.person, *needed], 1 << 17):
-                person = batch.column(0)
-                if pa.types.is_dictionary(person.type):
-                    person = person.dictionary_decode()
-                rows = pa.array(np.arange(read, read + batch.num_rows))
-                read += batch.num_rows
-                taken = pa.RecordBatch.from_arrays([rows, person], schema=schema)
-                whole = np.ones(batch.num_rows, np.bool_)
-                for name in needed:
-                    column = batch.column(name)
-                    absent = column.is_null(nan_is_null=pa.types.is_floating(column.type))
-                    whole &= ~absent.to_numpy(zero_copy_only=False)
-                yield taken.filter(pa.array(whole))
 
-        connection = scratch_database()
-        connection.register("given", pa.RecordBatchReader.from_batches(schema, given()))
-        with reading_errors(self.source):
-            numbered = connection.sql(
-                'SELECT "row", count(*) OVER (PARTITION BY person) AS n FROM given'
-            ).to_arrow_table()
-        numbers = np.zeros(read, np.uint32)
-        numbers[numbered.column("row").to_numpy()] = numbered.column("n").to_numpy()
-        return numbers if not self.top else top_coded(numbers)
+def _rows_of_persons(rows: Staged, person: str) -> npt.NDArray[np.uint32]:
+    """How many rows the person of every row has."""
+    numbers = np.zeros(rows.number, np.uint32)
+    schema = pa.schema([("place", pa.int64()), ("person", rows.type(person))])
+    read = 0
+
+    def placed(batch: pa.RecordBatch) -> pa.RecordBatch:
+        nonlocal read
+        places = pa.array(np.arange(read, read + batch.num_rows))
+        read += batch.num_rows
+        return pa.RecordBatch.from_arrays([places, batch.column(person)], schema=schema)
+
+    query = "SELECT place, count(*) OVER (PARTITION BY person) AS n FROM people"
+    for batch in rows.map([person], placed, schema).sql(query, "place", "person"):
+        numbers[batch.column("place").to_numpy()] = batch.column("n").to_numpy()
+    return numbers
 
 
 def top_coded(numbers: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -14,6 +14,9 @@ from sfumato.errors import DataError, UsageError
 from sfumato.table.hierarchy import Hierarchy
 from sfumato.table.recodes import is_number
 from sfumato.table.sources import Source
+
+if TYPE_CHECKING:
+    from sfumato.table import Table
 
 LISTS = ("quasi", "sensitive", "drop")  # roles that several columns can have
 _EXACT = 1 << 53  # up to here a float that is whole is the number that was written
@@ -108,9 +111,6 @@ def kinds_of(
     numeric: tuple[str, ...],
     categorical: tuple[str, ...],
 ) -> dict[str, Kind]:
-    for column in (*numeric, *categorical):
-        if column not in published:
-            raise DataError(f"{column!r} is not a quasi or sensitive column, so it has no kind.")
     kinds: dict[str, Kind] = {}
     for column in published:
         kind = source.schema.field(column).type
@@ -132,16 +132,10 @@ def kinds_of(
     return kinds
 
 
-def stated_domain(
-    column: str,
-    given: str | Sequence[Any],
-    published: tuple[str, ...],
-    kinds: Mapping[str, Kind],
-    source: Source,
-) -> Values | Range:
-    if column not in published:
+def stated_domain(column: str, given: str | Sequence[Any], table: Table) -> Values | Range:
+    if column not in table.kinds:
         raise DataError(f"A domain is stated for {column!r}, which is not a published column.")
-    kind = source.schema.field(column).type
+    kind = table.type_of(column)
     if isinstance(given, str) and ".." in given:
         low, _, high = given.partition("..")
         try:
@@ -159,7 +153,7 @@ def stated_domain(
         first, last = (int(end) if exact else end for end in ends)
         if not first <= last:
             raise UsageError(f"The domain {given!r} of column {column!r} ends before it begins.")
-        if kinds[column] == "categorical":
+        if table.kinds[column] == "categorical":
             if not exact or not pa.types.is_integer(kind):
                 raise UsageError(
                     f"The domain {given!r} is a range, but column {column!r} is categorical. "

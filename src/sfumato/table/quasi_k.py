@@ -8,7 +8,7 @@ for each combination.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.columns import Kind, value_text
-from sfumato.errors import DataError, UsageError
-from sfumato.scratch import scratch_database
+from sfumato.errors import DataError
 from sfumato.table.hierarchy import Hierarchy
 from sfumato.table.merging import IntArray, MergedAxis, certainty_penalty, classes
-from sfumato.table.plain import normalize
-from sfumato.table.sources import Source, reading_errors
+from sfumato.table.sources import Batches, Source
+from sfumato.table.staging import Staged, without_nan
 
 
 @dataclass(frozen=True)
@@ -64,184 +63,121 @@ class QuasiMerge:
         )
 
 
-class MergedSource(Source):
-    """Another source whose quasi columns are ranges and sets of at least k people."""
-
-    def __init__(self, source: Source, shown: ShownClasses, label: str) -> None:
-        self._source, self.shown = source, shown
-        self.label, self.engine, self.foreign = label, source.engine, source.foreign
-        kept = [field for field in source.schema if field.name not in shown.quasi]
-        self.schema = pa.schema([*shown.fields, *kept])
-
-    def batches(
-        self, columns: Sequence[str], rows: int, threads: bool = True
-    ) -> Iterator[pa.RecordBatch]:
-        others = [name for name in columns if name not in self.shown.names]
-        for batch in self._source.batches((*self.shown.quasi, *others), rows, threads):
-            yield normalize(self.shown.show(batch), columns)
-
-
-@dataclass(frozen=True, eq=False)
-class ShownClasses:
-    """Combinations of quasi values, in order of their keys, and what each one's class shows."""
-
-    quasi: tuple[str, ...]
-    domains: tuple[pa.Array, ...]
-    keys: IntArray
-    labels: pa.RecordBatch  # a row for each combination
-
-    @property
-    def names(self) -> list[str]:
-        return list(self.labels.schema.names)
-
-    @property
-    def fields(self) -> list[pa.Field]:
-        return list(self.labels.schema)
-
-    def show(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch with what is shown in the place of its quasi columns."""
-        _, keys = _places([batch.column(name) for name in self.quasi], self.domains)
-        position = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        # whoever was not counted is left out later, and must not be shown with anybody
-        class_of = pa.array(position, mask=self.keys[position] != keys)
-        others = [name for name in batch.schema.names if name not in self.quasi]
-        arrays = [column.take(class_of) for column in self.labels.columns]
-        return pa.RecordBatch.from_arrays(
-            [*arrays, *(batch.column(name) for name in others)], names=[*self.names, *others]
-        )
-
-
 def merge_quasi(
-    source: Source,
+    rows: Staged,
     kinds: Mapping[str, Kind],
     k: int,
-    *,
-    hierarchies: Mapping[str, Hierarchy] | None = None,
-    needed: Sequence[str] = (),
+    hierarchies: Mapping[str, Hierarchy],
     person: str | None = None,
 ) -> tuple[Source, tuple[str, ...], float]:
-    """The source with the quasi columns of these kinds merged, their names, and the loss.
+    """Staged rows with the quasi columns of these kinds merged, their names, and the loss.
 
-    Rows without a value in one of the `needed` columns do not count: they are left out later. Where
-    a `person` may have several rows, who has the same quasi values in all of them counts, once:
-    whichever of their rows are published, they are there.
+    Where a column says whose rows they are, people are counted whose rows all have the same
+    combination: whichever of their rows are published, they are there.
 
-    >>> from sfumato.table.sources import find_source
-    >>> people = find_source(pa.table({"age": [20, 21, 60, 61], "sex": ["F", "M", "F", "F"]}))
-    >>> made, names, loss = merge_quasi(people, {"age": "numeric", "sex": "categorical"}, 2)
-    >>> for row in next(made.batches(names, 10)).to_pylist():
+    >>> from sfumato.table import read
+    >>> ages = [30, 31, 60, 61]
+    >>> people = pa.table({"age": ages, "sex": ["F", "M", "F", "F"], "ill": list("abab")})
+    >>> rows = read(people, quasi="age,sex", sensitive="ill").rows
+    >>> merged, names, loss = merge_quasi(rows, {"age": "numeric", "sex": "categorical"}, 2, {})
+    >>> for row in next(iter(merged.batches(names, 10))).to_pylist():
     ...     print(row)
-    {'age_low': 20, 'age_high': 21, 'sex': '{F, M}'}
-    {'age_low': 20, 'age_high': 21, 'sex': '{F, M}'}
+    {'age_low': 30, 'age_high': 31, 'sex': '{F, M}'}
+    {'age_low': 30, 'age_high': 31, 'sex': '{F, M}'}
     {'age_low': 60, 'age_high': 61, 'sex': 'F'}
     {'age_low': 60, 'age_high': 61, 'sex': 'F'}
     """
-    if source.engine != "local":
-        raise UsageError(
-            "'quasi_k' works on tables that are read on this machine. Publish with --engine local."
-        )
-    quasi, trees = tuple(kinds), hierarchies or {}
-    combinations = _combinations(source, quasi, needed, person)
-    arrays_by_column = [array.combine_chunks() for array in combinations.columns[:-1]]
-    domains = [array.unique() for array in arrays_by_column]
+    quasi = tuple(kinds)
+    combinations = _combinations(rows, quasi, person)
+    domains = [column.unique() for column in combinations.columns[:-1]]
     domains = [domain.take(pc.sort_indices(domain)) for domain in domains]  # a null comes last
-    if np.prod([len(domain) + 1 for domain in domains], dtype=object) >= 1 << 62:
+    if np.prod([len(domain) for domain in domains], dtype=object) >= 1 << 62:
         raise DataError(
-            f"The quasi-identifiers of {source.label} have too many combinations. Recode or drop "
+            f"The quasi-identifiers of {rows.label} have too many combinations. Recode or drop "
             f"some."
         )
-    places, keys = _places(arrays_by_column, domains)
+    places, keys = _places(combinations.columns[:-1], domains)
     order = np.argsort(keys)
     places, keys = places[:, order], keys[order]
     people = combinations["people"].to_numpy()[order]
     if people.sum() < k:
         same = "" if person is None else " with the same quasi values in all rows"
         raise DataError(
-            f"{source.label} has {people.sum():,} people{same}: no combination can have {k} of "
-            "them."
+            f"{rows.label} has {people.sum():,} people{same}: no combination can have {k} of them."
         )
     ordered = [
-        name not in trees and (kinds[name] == "numeric" or _is_time(domain.type))
+        name not in hierarchies and (kinds[name] == "numeric" or _is_time(domain.type))
         for name, domain in zip(quasi, domains, strict=True)
     ]
     axes = [
         _line(domain)
         if number
-        else _tree(domain, trees[name])
-        if name in trees
+        else _tree(domain, hierarchies[name])
+        if name in hierarchies
         else MergedAxis(len(domain))
         for name, domain, number in zip(quasi, domains, ordered, strict=True)
     ]
     class_of = classes(axes, places, people, k)
-    arrays: dict[str, pa.Array] = {}
+    shown: dict[str, pa.Array] = {}
     for name, domain, positions, number in zip(quasi, domains, places, ordered, strict=True):
         if number:
-            arrays |= _ranges(name, domain, positions, class_of)
+            shown |= _ranges(name, domain, positions, class_of)
         else:
-            arrays[name] = _sets(domain, positions, class_of, trees.get(name))
-    taken = sorted(set(arrays) & (set(source.schema.names) - set(quasi)))
+            shown[name] = _sets(domain, positions, class_of, hierarchies.get(name))
+    kept = [field for field in rows.schema if field.name not in quasi]
+    taken = sorted(set(shown) & {field.name for field in kept})
     if taken:
-        raise DataError(f"{source.label} has a column {taken[0]!r} already. Rename it.")
-    labels = pa.RecordBatch.from_pydict(arrays)
-    shown = ShownClasses(quasi, tuple(domains), keys, labels)
-    merged = MergedSource(source, shown, source.label)
-    return merged, tuple(arrays), certainty_penalty(axes, places, people, class_of)
+        raise DataError(f"{rows.label} has a column {taken[0]!r} already. Rename it.")
+
+    def merged(batches: Batches) -> Batches:
+        for batch in batches:
+            _, found = _places([batch.column(name) for name in quasi], domains)
+            combination = pa.array(np.searchsorted(keys, found))
+            others = {n: batch.column(n) for n in batch.schema.names if n not in quasi}
+            classed = {name: array.take(combination) for name, array in shown.items()}
+            yield pa.RecordBatch.from_pydict({**classed, **others})
+
+    schema = pa.schema([*((name, array.type) for name, array in shown.items()), *kept])
+    loss = certainty_penalty(axes, places, people, class_of)
+    return rows.derived(schema, merged, quasi), tuple(shown), loss
 
 
 def _plain(array: pa.Array) -> pa.Array:
     """Texts uncoded, and what is not a number missing."""
-    if pa.types.is_dictionary(array.type):
-        return array.dictionary_decode()
-    if pa.types.is_floating(array.type):
-        return pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
-    return array
+    return without_nan(array.dictionary_decode() if pa.types.is_dictionary(array.type) else array)
 
 
-def _combinations(
-    source: Source, quasi: Sequence[str], needed: Sequence[str], person: str | None
-) -> pa.Table:
+def _combinations(rows: Staged, quasi: Sequence[str], person: str | None) -> pa.Table:
     """The combinations that occur and, as `people`, who has each: of people with several rows
-    those with the same in all of them. DuckDB groups, and spills."""
-    columns = {name: f"c{index}" for index, name in enumerate(quasi)}
-    columns |= {} if person is None else {person: "person"}
-    kinds = [(column, source.schema.field(name).type) for name, column in columns.items()]
-    schema = pa.schema(kinds)
+    those with the same in all of them."""
+    names = [*quasi, *([] if person is None else [person])]
+    columns = [f"c{index}" for index in range(len(names))]
+    schema = pa.schema([(c, rows.type(name)) for c, name in zip(columns, names, strict=True)])
 
-    def rows() -> Iterator[pa.RecordBatch]:
-        for batch in source.batches(tuple(dict.fromkeys((*columns, *needed))), 1 << 17):
-            for name in needed:
-                column = batch.column(name)
-                nan = pa.types.is_floating(column.type)
-                batch = batch.filter(pc.invert(column.is_null(nan_is_null=nan)))
-            arrays = [_plain(batch.column(name)) for name in columns]
-            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+    def plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+        arrays = [_plain(batch.column(name)) for name in names]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    connection = scratch_database()
-    connection.register("rows", pa.RecordBatchReader.from_batches(schema, rows()))
-    counted, number = "rows", "count(*)"
+    named = ", ".join(columns[: len(quasi)])
+    query = f"SELECT {named}, count(*) AS people FROM people GROUP BY {named}"
     if person is not None:
-        number = "count(*) FILTER (many = 1)"
-        counted = (
-            "(SELECT *, count(*) OVER (PARTITION BY person) AS many "
-            "FROM (SELECT DISTINCT * FROM rows))"
+        query = (
+            f"SELECT {named}, count(*) FILTER (many = 1) AS people FROM (SELECT *, count(*) OVER "
+            f"(PARTITION BY {columns[-1]}) AS many FROM (SELECT DISTINCT * FROM people)) "
+            f"GROUP BY {named}"
         )
-    named = ", ".join(columns[name] for name in quasi)
-    with reading_errors(source):
-        answer = connection.sql(
-            f"SELECT {named}, {number} AS people FROM {counted} GROUP BY {named}"
-        ).to_arrow_table()
-    return answer.cast(pa.schema([*kinds[: len(quasi)], ("people", pa.int64())]))
+    counted = pa.Table.from_batches(rows.map(names, plain, schema).sql(query, *columns))
+    kinds = [*(schema.field(column) for column in columns[: len(quasi)]), ("people", pa.int64())]
+    return counted.cast(pa.schema(kinds)).combine_chunks()
 
 
 def _places(arrays: Sequence[pa.Array], domains: Sequence[pa.Array]) -> tuple[IntArray, IntArray]:
     """Where values stand in their domains, by column, and one number for each combination."""
-    places, key = [], np.zeros(len(arrays[0]), np.int64)
+    places, key = [], 0
     for array, domain in zip(arrays, domains, strict=True):
-        # what no counted row has gets a place beyond all, and so a key that nobody has
-        codes = pc.index_in(_plain(array), value_set=domain).fill_null(len(domain))
-        places.append(codes.to_numpy().astype(np.int64))
-        key = key * (len(domain) + 1) + places[-1]
-    return np.stack(places), key
+        places.append(pc.index_in(_plain(array), value_set=domain).to_numpy().astype(np.int64))
+        key = key * len(domain) + places[-1]
+    return np.stack(places), np.asarray(key)
 
 
 def _is_time(kind: pa.DataType) -> bool:

@@ -25,7 +25,7 @@ class Reading:
     `missing_markers` and `trim` hold for the texts of every table. `texts` are columns in which
     007 is no number.
 
-    >>> Reading.of(missing_markers="?,NA,", trim=True).clean(pa.array([" ?", " Private ", None]))
+    >>> Reading.of(missing_markers="?,NA,", trim=True).apply(pa.array([" ?", " Private ", None]))
     <pyarrow.lib.StringArray object at ...>
     [
       null,
@@ -112,11 +112,12 @@ class Reading:
             if name not in ("missing_markers", "trim", "texts", *known):
                 raise UsageError(f"{label} is {kind}: '{name}' has no meaning for it.")
 
-    def clean(self, array: pa.Array) -> pa.Array:
+    def type(self, kind: pa.DataType) -> pa.DataType:
+        return kind
+
+    def apply(self, array: pa.Array) -> pa.Array:
         """Texts without blanks around them, if they are to be trimmed; markers as missing."""
         coded = pa.types.is_dictionary(array.type)
-        if not coded and not pa.types.is_string(array.type):
-            return array
         texts = array.dictionary if coded else array
         bare = pc.utf8_trim_whitespace(texts)
         cleaned = bare if self.trim else texts

@@ -7,9 +7,8 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -22,6 +21,9 @@ from sfumato.table.plain import normalize, plain_type
 from sfumato.table.postgres_address import is_address, parse_address
 from sfumato.table.reading import Reading
 
+Batches = Iterator[pa.RecordBatch]
+Change = Callable[[Batches], Batches]
+
 _TEXTS = (".csv", ".tsv", ".txt", ".data", ".dat")
 _DICTIONARY_BYTES_PER_VALUE = 4  # a string column chunk below this is coded with few values
 
@@ -33,8 +35,14 @@ class Source(ABC):
     engine: str = "local"  # where it is published unless told otherwise
     schema: pa.Schema
     foreign: Mapping[str, str] = {}  # columns that cannot be read, and what they are there
+    dropped: int = 0  # rows that were left out before: they have no sensitive value
     failure: BaseException | None = None  # why the last reading broke off
     held: object = None  # what lives as long as the source, such as copies of its files
+
+    @property
+    def origin(self) -> Source:
+        """Where rows that were staged come from, with columns that have no role."""
+        return self
 
     @abstractmethod
     def batches(
@@ -42,69 +50,61 @@ class Source(ABC):
     ) -> Iterator[pa.RecordBatch]:
         """The named columns in order, in batches of about `rows` records."""
 
+    def derived(self, schema: pa.Schema, change: Change, of: Sequence[str] = ()) -> Source:
+        """What `change` makes of the batches of this source; it always sees the columns `of`."""
+        return DerivedSource(self, schema, change, of)
+
     def mapped(self, maps: Mapping[str, ColumnMap]) -> Source:
         """This source with another form of some columns."""
-        return MappedSource(self, maps)
+        kinds = {
+            f.name: maps[f.name].type(f.type) if f.name in maps else f.type for f in self.schema
+        }
+
+        def changed(batches: Batches) -> Batches:
+            return (_mapped(batch, maps) for batch in batches)
+
+        return self.derived(pa.schema(list(kinds.items())), changed)
 
 
-class ColumnMap(ABC):
+class ColumnMap(Protocol):
     """What becomes of a column on its way in: a function of each value by itself."""
 
-    @abstractmethod
     def type(self, kind: pa.DataType) -> pa.DataType:
         """The type of what `apply` makes of values of this one."""
 
-    @abstractmethod
     def apply(self, array: pa.Array) -> pa.Array:
         """The new values; text may be coded, before and after."""
 
 
-class MappedSource(Source):
-    """Another source with other forms of some columns."""
+def _mapped(batch: pa.RecordBatch, maps: Mapping[str, ColumnMap]) -> pa.RecordBatch:
+    arrays = {name: batch.column(name) for name in batch.schema.names}
+    for name in arrays.keys() & maps.keys():
+        try:
+            arrays[name] = maps[name].apply(arrays[name])
+        except DataError as error:  # a map does not know which column it is given
+            raise DataError(f"Column {name!r} {error}") from None
+    return pa.RecordBatch.from_pydict(arrays)
 
-    def __init__(self, source: Source, maps: Mapping[str, ColumnMap]) -> None:
-        self._source, self._maps = source, maps
+
+class DerivedSource(Source):
+    """Another source, of which some columns were made anew on the way."""
+
+    def __init__(
+        self, source: Source, schema: pa.Schema, change: Change, of: Sequence[str]
+    ) -> None:
+        self._source, self._change, self._of = source, change, of
         self.label, self.engine, self.foreign = source.label, source.engine, source.foreign
-        self.schema = mapped_schema(source.schema, maps)
+        self.dropped, self.schema = source.dropped, schema
 
-    def batches(
-        self, columns: Sequence[str], rows: int, threads: bool = True
-    ) -> Iterator[pa.RecordBatch]:
-        for batch in self._source.batches(columns, rows, threads):
-            yield normalize(map_batch(batch, self._maps), columns)
+    @property
+    def origin(self) -> Source:
+        return self if self._source.origin is self._source else self._source.origin
 
-
-def mapped_schema(schema: pa.Schema, maps: Mapping[str, ColumnMap]) -> pa.Schema:
-    """The schema of what `map_batch` makes of batches with this one."""
-    return pa.schema(
-        [pa.field(f.name, maps[f.name].type(f.type) if f.name in maps else f.type) for f in schema]
-    )
-
-
-def map_batch(batch: pa.RecordBatch, maps: Mapping[str, ColumnMap]) -> pa.RecordBatch:
-    """A batch with the columns that have a map in their new form."""
-    names = batch.schema.names
-    arrays = list(batch.columns)
-    for index, name in enumerate(names):
-        if name in maps:
-            try:
-                arrays[index] = maps[name].apply(arrays[index])
-            except DataError as error:  # a map does not know which column it is given
-                raise DataError(f"Column {name!r} {error}") from None
-    return pa.RecordBatch.from_arrays(arrays, names=names)
-
-
-@dataclass(frozen=True)
-class Cleaned(ColumnMap):
-    """Texts without blanks around them, and markers as missing values."""
-
-    reading: Reading
-
-    def type(self, kind: pa.DataType) -> pa.DataType:
-        return kind
-
-    def apply(self, array: pa.Array) -> pa.Array:
-        return self.reading.clean(array)
+    def batches(self, columns: Sequence[str], rows: int, threads: bool = True) -> Batches:
+        there = [name for name in columns if name in self._source.schema.names]
+        needed = list(dict.fromkeys((*self._of, *there)))
+        for batch in self._change(self._source.batches(needed, rows, threads)):
+            yield normalize(batch, columns)
 
 
 class ParquetSource(Source):
@@ -180,7 +180,7 @@ def find_source(origin: Any, reading: Reading | None = None) -> Source:
     if not said.cleans:
         return source
     texts = [field.name for field in source.schema if pa.types.is_string(field.type)]
-    return source.mapped(dict.fromkeys(texts, Cleaned(said)))
+    return source.mapped(dict.fromkeys(texts, said))
 
 
 def _frame_source(origin: Any) -> Source:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from sfumato.table.plain import normalize, plain_type
-from sfumato.table.sources import ColumnMap, Source, map_batch, mapped_schema
+from sfumato.table.sources import Change, Source
 
 
 class SparkSource(Source):
@@ -38,26 +38,25 @@ class SparkSource(Source):
                 for start in range(0, batch.num_rows, rows):
                     yield normalize(named(batch.slice(start, rows), columns), columns)
 
-    def mapped(self, maps: Mapping[str, ColumnMap]) -> Source:
+    def derived(self, schema: pa.Schema, change: Change, of: Sequence[str] = ()) -> Source:
         """The columns are changed where the frame is."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        names = self.schema.names
-        schema = mapped_schema(self.schema, maps)
+        given, names = self.schema.names, schema.names
 
         def changed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                changed_batch = normalize(map_batch(named(batch, names), maps), names)
+            for batch in change(named(batch, given) for batch in batches):
+                plain = normalize(batch, names)
                 arrays = [
-                    array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
-                    for array in changed_batch.columns
+                    a.dictionary_decode() if pa.types.is_dictionary(a.type) else a
+                    for a in plain.columns
                 ]
                 yield pa.RecordBatch.from_arrays(arrays, names=names)
 
         with warnings.catch_warnings():
             # Spark mentions pandas, which nothing here uses
             warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")
-            frame = numbered(self.frame, names).mapInArrow(changed, from_arrow_schema(schema))
+            frame = numbered(self.frame, given).mapInArrow(changed, from_arrow_schema(schema))
         return SparkSource(frame, self.label)
 
 

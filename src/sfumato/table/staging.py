@@ -81,7 +81,7 @@ class LocalPeople(CodedPeople):
 
 
 class Staged(Source):
-    """A source whose rows have been looked at: `dropped` of them have no sensitive value.
+    """A source whose rows have been looked at.
 
     `domains` are the values that codes stand for. `columns` are the names in SQL.
     """
@@ -89,7 +89,6 @@ class Staged(Source):
     columns: Mapping[str, str]
     domains: Mapping[str, pa.Array]
     number: int
-    dropped: int
 
     def type(self, column: str) -> pa.DataType:
         return self.schema.field(column).type
@@ -166,13 +165,17 @@ class LocalStaged(Staged):
         dropped: int,
         kept: npt.NDArray[np.bool_] | None = None,
     ) -> None:
-        self.origin, self.label, self.foreign = source, source.label, source.foreign
+        self.source, self.label, self.foreign = source, source.label, source.foreign
         self.schema = pa.schema([field for field in source.schema if field.name in columns])
         self.columns, self.number, self.dropped = columns, number, dropped
         self.domains, self._spool, self._kept = values, spool, kept
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
         return type(None), ()  # whoever gets a copy of the table looks at its source again
+
+    @property
+    def origin(self) -> Source:
+        return self.source.origin
 
     @property
     def people(self) -> CodedPeople:
@@ -294,14 +297,14 @@ def stage(table: Table, *, threads: bool = True, progress: Progress = no_progres
     """
     if isinstance(table.source, Staged):
         return table
-    if table.rows is not None and table.rows.origin is table.source:
+    if table.rows is not None and table.rows.source is table.source:
         return replace(table, source=table.rows)
     columns, look, spool = sql_columns(table), Look(table), Spool()
     for batch in table.batches(list(columns), _BATCH, threads):
         spool.add(pa.RecordBatch.from_arrays(look.add(batch), names=list(columns.values())))
         progress("counting", look.read, 0)
     look.check()
-    dropped = look.read - look.number
+    dropped = table.source.dropped + look.read - look.number
     source = LocalStaged(table.source, columns, spool, look.domains, look.number, dropped)
     return replace(table, source=source)
 
