@@ -31,7 +31,9 @@ def operators(counts: IntArray, theta: int) -> dict[str, FineGrain]:
     uniform = uniform_retention(gammas)
     made = {}
     for name, least in (("thesis", Fraction(0)), ("p_min", uniform / 4)):
-        made[name] = FineGrain(drawable(gammas, best_top(floats, shares, float(least)), least))
+        made[name] = FineGrain.of_numerators(
+            drawable(gammas, best_top(floats, shares, float(least)), least)
+        )
     made["counts"] = best_for_counts(gammas, counts.astype(np.float64))
     made["uniform"] = FineGrain.of([uniform] * len(counts))
     return made
@@ -43,7 +45,7 @@ def invertible(operator: FineGrain) -> Operator:
         return operator
     rows = np.floor(operator.matrix() * DYADIC).astype(np.int64)
     rows[np.arange(len(rows)), np.arange(len(rows))] += DYADIC - rows.sum(axis=1)
-    return General(tuple(map(tuple, rows.tolist())))
+    return General.of(rows.tolist())
 
 
 def measure(

@@ -21,6 +21,8 @@ else:  # as JSON holds them, see `value_to_json`
     Stated = str | int | float | bool | None
     Number = int | float | Literal["inf", "-inf"]
 LongText = Annotated[str, Meta(max_length=4_000_000, pattern="^[^@]*$")]
+Count = Annotated[int, Meta(ge=0, lt=1 << 62)]
+Counts = tuple[Count, ...]
 
 
 class ManifestPart(Struct, frozen=True, forbid_unknown_fields=True):
@@ -81,7 +83,7 @@ def in_json(part: Struct) -> Any:
     """
     kept = (datetime.datetime, datetime.date, datetime.time, datetime.timedelta, bytes,
             decimal.Decimal)  # fmt: skip
-    return _plain(to_builtins(part, builtin_types=kept))
+    return _plain(to_builtins(part, builtin_types=kept, enc_hook=str))
 
 
 def _plain(stated: Any) -> Any:

@@ -96,7 +96,7 @@ def test_rounded_solution_keeps_every_limit_exactly() -> None:
         )
         assert -1e-9 <= loss < 1e-5
         if all(gamma is not None for gamma in gammas):
-            for gain, gamma in zip(FineGrain(kept).odds_gains(), gammas, strict=True):
+            for gain, gamma in zip(FineGrain.of_numerators(kept).odds_gains(), gammas, strict=True):
                 assert gamma is not None
                 assert gain <= gamma
 

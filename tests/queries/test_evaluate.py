@@ -30,7 +30,7 @@ SIXTEENTH = DYADIC // 16
 OPERATORS: dict[str, Operator] = {
     "uniform": Uniform(3, Fraction(1, 4)),
     "fine-grain": FineGrain.of([Fraction(1, 2), Fraction(1, 4), Fraction(3, 4)]),
-    "general": General(
+    "general": General.of(
         tuple(tuple(n * SIXTEENTH for n in row) for row in ((9, 4, 3), (2, 12, 2), (5, 1, 10)))
     ),
 }
@@ -76,9 +76,9 @@ def every_world(make_release: MakeRelease, disease: Operator) -> tuple[OpenedRel
     operator = (
         Uniform(3, disease.retention)
         if isinstance(disease, Uniform)
-        else FineGrain(tuple(disease.kept[i] for i in places))
+        else FineGrain.of_numerators(tuple(disease.kept[i] for i in places))
         if isinstance(disease, FineGrain)
-        else General(tuple(tuple(disease.rows[i][j] for j in places) for i in places))  # type: ignore[attr-defined]
+        else General.of(tuple(tuple(disease.rows[i][j] for j in places) for i in places))  # type: ignore[attr-defined]
     )
     release = make_release(
         truth,

@@ -133,7 +133,7 @@ WRONG: list[tuple[str, Change, str]] = [
     ("partitioned", parts(1e300), WORDS),
     ("partitioned", parts("0"), WORDS),
     ("partitioned", parts(True), WORDS),
-    ("partitioned", parts(49), "Part 0 names values that the column does not have"),
+    ("partitioned", parts(49), "part 0 names values that the column does not have"),
     ("partitioned", operator("values", 49.0), WORDS),
     ("partitioned", plan("part_columns", 3), WORDS),
     ("partitioned", plan("part_columns", {"occupation": []}), WORDS),

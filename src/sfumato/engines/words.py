@@ -21,7 +21,7 @@ from sfumato.mechanisms import Mechanism, Plan, parse_mechanism
 from sfumato.mechanisms.buckets.fakes import certainty
 from sfumato.mechanisms.partitioning.coupling import FAILURE
 from sfumato.mechanisms.perturbed import ldp_caveat
-from sfumato.operators import operator_from_json
+from sfumato.operators import AnyOperator
 from sfumato.operators.parts import Parts
 from sfumato.profile import Histogram
 from sfumato.release import KINDS, BucketedRelease, Manifest, PerturbedRelease, Release
@@ -123,7 +123,7 @@ class Facts:
         if sampling is not None:
             yield from self._sampled(sampling)
             return
-        operators = {c: operator_from_json(stated) for c, stated in self.plan["operators"].items()}
+        operators = msgspec.convert(self.plan["operators"], dict[str, AnyOperator])
         for column, operator in operators.items():
             if isinstance(operator, Parts):
                 yield from self._parts(column, operator)

@@ -124,7 +124,7 @@ class FineGrainPerturbation(PerturbingMechanism):
 def best_for_records(gammas: Gammas, weights: FloatArray, p_min: Fraction) -> FineGrain:
     """The thesis's optimum above p_min, rounded so that every limit holds exactly."""
     top = best_top(as_floats(gammas), weights, float(p_min))
-    return FineGrain(drawable(gammas, top, p_min))
+    return FineGrain.of_numerators(drawable(gammas, top, p_min))
 
 
 def best_for_counts(gammas: Gammas, counts: FloatArray) -> FineGrain:
@@ -152,7 +152,7 @@ def best_for_counts(gammas: Gammas, counts: FloatArray) -> FineGrain:
     finer = np.linspace(grid[max(at - 1, 0)], grid[min(at + 1, 64)], 17)
     tops = np.concatenate([grid[at : at + 1], finer])
     best = TopRetention(value, float(tops[best_of(tops)]))
-    return FineGrain(drawable(gammas, best, Fraction(0)))
+    return FineGrain.of_numerators(drawable(gammas, best, Fraction(0)))
 
 
 def _never_worse(operator: FineGrain, uniform: Fraction, counts: FloatArray) -> FineGrain:

@@ -163,7 +163,7 @@ def exact_operator(matrix: FloatArray, gammas: Gammas, *, both: bool) -> General
         short = DYADIC - rows.sum(axis=1)
         for row, missing in zip(rows, short, strict=True):  # at most m units, one each
             row[np.argsort(row, kind="stable")[: int(missing)]] += 1
-        operator = General(tuple(tuple(row) for row in rows.tolist()))
+        operator = General.of(rows.tolist())
         if _keeps(operator, gammas, both=both):
             return operator
         share *= 2

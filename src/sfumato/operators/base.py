@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from abc import ABCMeta, abstractmethod
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import StructMeta
 
+from sfumato.columns import ManifestPart, in_json
 from sfumato.draws import Address, Draws, IntArray
 
 if TYPE_CHECKING:
@@ -18,21 +19,36 @@ if TYPE_CHECKING:
 
 FloatArray = npt.NDArray[np.float64]
 
-DYADIC = 1 << 32  # probabilities that records are drawn with are multiples of 1 / DYADIC
+DYADIC: Final = 4294967296  # 2³²: probabilities that records are drawn with are multiples of 1/2³²
 
 
-class Operator(ABC):
+class _AbstractPart(StructMeta, ABCMeta):
+    """Of parts of a manifest with abstract methods."""
+
+
+class Operator(
+    ManifestPart, frozen=True, dict=True, tag_field="form", tag="", metaclass=_AbstractPart
+):
     """P[x, y] = Pr(published y | true x), rows summing to 1, over `values` values.
 
-    Subclasses are frozen dataclasses; probabilities are exact fractions with denominator `DYADIC`,
-    so that what is drawn, what is published and what is audited are the same numbers.
+    An operator stands in the manifest as it is, by the `tag` of its class; probabilities are exact
+    fractions with denominator `DYADIC`, so that what is drawn, what is published and what is
+    audited are the same numbers.
     """
 
-    form: ClassVar[str]
     needs_counts: ClassVar[bool] = False  # whether `weights` needs `observed` first
     # whether values are shrunk one by one: not where neighbours are told apart worse than sums
     shrinks: ClassVar[bool] = True
-    values: int
+
+    @property
+    def form(self) -> str:
+        """The name of its form in the manifest."""
+        return str(self.__struct_config__.tag)
+
+    @property
+    @abstractmethod
+    def values(self) -> int:
+        """How many values, or symbols, the matrix ranges over."""
 
     @property
     def domain_size(self) -> int:
@@ -56,32 +72,28 @@ class Operator(ABC):
         return self.inverse().weigh(np.eye(self.domain_size)).T
 
     @abstractmethod
-    def amplification(self) -> Fraction:
-        """max over y of max_x P[x, y] / min_x P[x, y], exactly; raises ZeroDivisionError if inf."""
-
-    @abstractmethod
-    def apply(self, codes: IntArray, purpose: str, address: Address, draws: Draws) -> IntArray:
-        """Draw the published codes of records, in one pass."""
-
-    @abstractmethod
-    def to_json(self) -> dict[str, Any]:
-        """The public description."""
-
-    @classmethod
-    @abstractmethod
-    def from_json(cls, described: dict[str, Any]) -> Self:
-        """Undo `to_json`; raises `BundleError` where the description is no stochastic operator."""
-
     def odds_gains(self) -> list[Fraction | None]:
         """Per true value x, max over y and x' ≠ x of P[x, y] / P[x', y], exactly.
 
         So much can any published value raise the odds of x (thesis, Theorem 7); None means
         without bound: some published value proves x.
         """
-        try:
-            return [self.amplification()] * self.values
-        except ZeroDivisionError:
-            return [None] * self.values
+
+    def amplification(self) -> Fraction:
+        """max over y of max_x P[x, y] / min_x P[x, y], exactly; raises ZeroDivisionError if inf."""
+        gains = self.odds_gains()
+        if None in gains:
+            raise ZeroDivisionError("a published value proves a true one")
+        return max(gain for gain in gains if gain is not None)
+
+    @abstractmethod
+    def apply(self, codes: IntArray, purpose: str, address: Address, draws: Draws) -> IntArray:
+        """Draw the published codes of records, in one pass."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The public description."""
+        described: dict[str, Any] = in_json(self)
+        return described
 
     def push(self, counts: FloatArray) -> FloatArray:
         """Expected published counts n·P, along the last axis."""
@@ -104,14 +116,6 @@ class Operator(ABC):
         far = float(error) * int(counts[code])
         return math.erfc(far / (deviation * 2**0.5)) if deviation > 0 else 0.0
 
-    def expected(self, counts: FloatArray, asked: FloatArray) -> FloatArray:
-        """Var of the estimate of Σ n_x g_x for true counts n: Σ_y E[o_y] z_y² − Σ_x n_x g_x².
-
-        `asked` is g by value, along the last axis.
-        """
-        z = self.inverse().weigh(asked)
-        return np.asarray(z**2 @ self.push(counts) - asked**2 @ counts)
-
     def observed(self, counts: IntArray) -> Operator:
         """This operator completed with the release's published counts, where it `needs_counts`."""
         return self
@@ -119,14 +123,6 @@ class Operator(ABC):
     def condition(self) -> float:
         """The 2-norm condition number of P: how much noise the inverse may add."""
         return float(np.linalg.cond(self.matrix()))
-
-
-def largest(gains: Sequence[Fraction | None]) -> Fraction:
-    """The largest of the gains; raises ZeroDivisionError where one has no bound."""
-    bounded = [gain for gain in gains if gain is not None]
-    if len(bounded) < len(gains):
-        raise ZeroDivisionError("a published value proves a true one")
-    return max(bounded)
 
 
 def dyadic_floor(probability: Fraction) -> Fraction:

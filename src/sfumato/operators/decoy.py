@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
+from sfumato.columns import Count, Counts
 from sfumato.draws import Address, Draws, IntArray
-from sfumato.errors import BundleError, SingularOperator, WeakPromiseWarning
+from sfumato.errors import SingularOperator, WeakPromiseWarning
 from sfumato.operators.base import FloatArray, Operator
 from sfumato.operators.inverse import Inverse
 
@@ -34,38 +35,20 @@ class DecoySums:
         return self.all - self.own
 
 
-@dataclass(frozen=True)
-class Decoy(Operator):
-    """Between "x" and "not x": 1/c if true x, r_x = o_x(c−1)/(c(N−o_x)) if not (errata S2).
+class Decoy(Operator, frozen=True, tag="decoy"):
+    """Groups of `groups` records with different values: each publishes one of them, with chance
+    1/c. What that makes of others follows from the published counts: `observed`."""
 
-    Of the N records, o_x(c−1) of the N−o_x without x share a group with x, well mixed, and each
-    publishes it with chance 1/c. The published count of x has mean o_x, so the operator is
-    completed by the release itself: `observed`. It is exact for one value against the rest and an
-    average over the rest (errata S5), so its rows sum to 1 only up to the squares of the shares.
+    values: Count
+    groups: Count  # c, the records and the different values in a group
 
-    >>> whole = Decoy(values=3, groups=2).observed(np.array([40, 30, 30]))
-    >>> whole.decoy_rates.round(4).tolist()
-    [0.3333, 0.2143, 0.2143]
-    >>> whole.weights()[:, 1].round(2).tolist()
-    [-0.75, 2.75, -0.75]
-    """
-
-    values: int
-    groups: int  # c, the records and the different values in a group
-    counts: tuple[int, ...] | None = None  # published counts by value
-
-    form: ClassVar[str] = "decoy"
     needs_counts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 2 <= self.groups <= self.values:
-            raise BundleError(
-                f"A decoy operator needs groups of at least 2 and at most as many records as there "
-                f"are values; got groups of {self.groups} and {self.values} values."
-            )
-        if self.counts is not None and len(self.counts) != self.values:
-            raise BundleError(
-                f"A decoy operator over {self.values} values got {len(self.counts)} counts."
+            raise ValueError(
+                "A decoy operator needs groups of at least 2 and at most as many records as there "
+                f"are values; got groups of {self.groups} and {self.values} values"
             )
 
     def wrong_sum(self, code: int, counts: IntArray, error: Fraction) -> float:
@@ -77,14 +60,43 @@ class Decoy(Operator):
         high = math.ceil((1 + error) * count) - 1
         return float(1 - law.cdf(high) + law.cdf(math.floor((1 - error) * count)))
 
-    def observed(self, counts: IntArray) -> Decoy:
-        return replace(self, counts=tuple(int(count) for count in counts))
+    def observed(self, counts: IntArray) -> ObservedDecoy:
+        return ObservedDecoy(self.values, self.groups, tuple(counts.tolist()))
+
+    def matrix(self) -> FloatArray:
+        raise TypeError("a decoy operator is complete only with the published counts")
+
+    def inverse(self) -> Inverse:
+        raise TypeError("a decoy operator is complete only with the published counts")
+
+    def odds_gains(self) -> list[Fraction | None]:
+        """No bound: two values that never share a group tell each other apart for certain."""
+        return [None] * self.values
+
+    def apply(self, codes: IntArray, purpose: str, address: Address, draws: Draws) -> IntArray:
+        raise TypeError("decoys are drawn by a plan, which knows the groups")
+
+
+class ObservedDecoy(Decoy, frozen=True, tag="observed-decoy"):
+    """Between "x" and "not x": 1/c if true x, r_x = o_x(c−1)/(c(N−o_x)) if not (errata S2).
+
+    Of the N records, o_x(c−1) of the N−o_x without x share a group with x, well mixed, and each
+    publishes it with chance 1/c. The published count of x has mean o_x, so the operator is
+    completed by the release itself. It is exact for one value against the rest and an average over
+    the rest (errata S5), so its rows sum to 1 only up to the squares of the shares.
+
+    >>> whole = Decoy(values=3, groups=2).observed(np.array([40, 30, 30]))
+    >>> whole.decoy_rates.round(4).tolist()
+    [0.3333, 0.2143, 0.2143]
+    >>> whole.weights()[:, 1].round(2).tolist()
+    [-0.75, 2.75, -0.75]
+    """
+
+    counts: Counts  # published counts by value
 
     @property
     def shares(self) -> FloatArray:
         """o_x / N."""
-        if self.counts is None:
-            raise ValueError("a decoy operator is complete only with the published counts")
         return np.array(self.counts, np.float64) / max(sum(self.counts), 1)
 
     @property
@@ -103,7 +115,7 @@ class Decoy(Operator):
     def at_the_limit(self) -> IntArray:
         """Values that stand in every group as far as the release can tell: nothing about who has
         them can be estimated (errata S3)."""
-        share, rows = self.shares, max(sum(self.counts or ()), 1)
+        share, rows = self.shares, max(sum(self.counts), 1)
         noise = self.groups * np.sqrt(share * (1 - 1 / self.groups) / rows)
         return np.flatnonzero(1 - self.groups * share <= _DEVIATIONS * noise)
 
@@ -145,7 +157,7 @@ class Decoy(Operator):
 
         x stands in o_x groups, each with c − 1 others: a_x·(Σa − a_x) = (c − 1)·o_x.
         """
-        people = np.array(self.counts or (), np.float64)
+        people = np.array(self.counts, np.float64)
         wanted = (self.groups - 1) * people
         scaling = wanted / np.sqrt(max(float(wanted.sum()), 1e-300))
         for _ in range(_ROUNDS):
@@ -170,7 +182,7 @@ class Decoy(Operator):
     @cached_property
     def _shape(self) -> tuple[FloatArray, FloatArray]:
         """d and u of P = diag(d) + u·aᵀ."""
-        a, people = self.meetings, np.maximum(np.array(self.counts or (), np.float64), 1.0)
+        a, people = self.meetings, np.maximum(np.array(self.counts, np.float64), 1.0)
         u = a / (self.groups * people)
         d = 1 / self.groups - u * a  # negative for common values: P is undone all the same
         return np.where(np.abs(d) < _LEAST, _LEAST, d), u
@@ -205,7 +217,7 @@ class Decoy(Operator):
         and give intervals that cover nearly always for large conditions; for a condition that
         everybody satisfies, this is o(1 − 1/c), the variance of a binomial.
         """
-        rows, variances = sum(self.counts or ()), np.maximum(counts, 0.0)
+        rows, variances = sum(self.counts), np.maximum(counts, 0.0)
         without = np.maximum(rows * (1 - self.shares[values]), 1.0)
         sums = DecoySums(variances + np.clip(matching - variances, 0.0, without), variances)
         variance = np.maximum(self.covariance(values, sums, sums, sums), 0.0)
@@ -223,7 +235,7 @@ class Decoy(Operator):
             − p(1−p)(G_a−T_a)(G_b−T_b)/(c²(N−o))),
         `square` holding G₂ and T₂, the sums of the products.
         """
-        c, rows = self.groups, sum(self.counts or ())
+        c, rows = self.groups, sum(self.counts)
         expected, rate = rows * self.shares[values], self.decoy_rates[values]
         without = np.maximum(rows - expected, 1.0)
         slope = (c - 1) * rows / (c * without**2)  # dr/do
@@ -235,22 +247,3 @@ class Decoy(Operator):
         with np.errstate(divide="ignore", invalid="ignore"):
             whole = (drawn - moved * (1 - 1 / c) - spread) / (1 / c - rate) ** 2
         return np.asarray(whole)
-
-    def amplification(self) -> Fraction:
-        """No bound: two values that never share a group tell each other apart for certain."""
-        raise ZeroDivisionError("decoys do not bound the amplification")
-
-    def apply(self, codes: IntArray, purpose: str, address: Address, draws: Draws) -> IntArray:
-        raise TypeError("decoys are drawn by a plan, which knows the groups")
-
-    def to_json(self) -> dict[str, Any]:
-        return {"form": self.form, "values": self.values, "groups": self.groups}
-
-    @classmethod
-    def from_json(cls, described: dict[str, Any]) -> Self:
-        values, groups = described.get("values"), described.get("groups")
-        if type(values) is not int or type(groups) is not int:
-            raise BundleError(
-                "The manifest's decoy operator is unreadable: expected 'values' and 'groups'."
-            )
-        return cls(values, groups)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from sfumato.operators.base import FloatArray
-from sfumato.operators.decoy import Decoy, DecoySums
+from sfumato.operators.decoy import DecoySums, ObservedDecoy
 from sfumato.operators.drawn import DrawnEstimated
 from sfumato.operators.estimator import Forms, Moments, Statistic
 from sfumato.operators.shrinkage import CountEstimates
@@ -19,12 +19,12 @@ class DecoyEstimated(DrawnEstimated):
     """Decoys: the operator whose rows sum to 1, so that estimates add up.
 
     The number of decoys is fixed, and the operator follows from published counts: rows about one
-    value have the variance of `Decoy.covariance`. That of values about as common as they are
-    everywhere is the one of independent draws times 1 − n_A/N·((c−1)/c + 1/(c+1)), and so is that
-    of sums over several values.
+    value have the variance of `ObservedDecoy.covariance`. That of values about as common as they
+    are everywhere is the one of independent draws times 1 − n_A/N·((c−1)/c + 1/(c+1)), and so is
+    that of sums over several values.
     """
 
-    def __init__(self, moments: Moments, operator: Decoy, *, shrunk: bool = True) -> None:
+    def __init__(self, moments: Moments, operator: ObservedDecoy, *, shrunk: bool = True) -> None:
         self._operator, inverse = operator, operator.whole_inverse()
         whole = Composition.of(inverse, np.array(operator.counts, np.float64))
         super().__init__(moments, [inverse], [whole], shrunk=shrunk)

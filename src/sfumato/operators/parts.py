@@ -8,30 +8,26 @@ too, and an estimate for a value is the sum over the parts that hold it (thesis,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from sfumato.columns import Count, Counts, ManifestPart
 from sfumato.draws import Address, Draws, IntArray
-from sfumato.errors import BundleError
 from sfumato.operators.base import DYADIC, FloatArray, Operator
 from sfumato.operators.inverse import Inverse
 from sfumato.operators.retention import FineGrain, Uniform
 
 
-@dataclass(frozen=True)
-class SubTable:
+class SubTable(ManifestPart, frozen=True):
     """A sub-table: the codes of its values, and the operator that works on their places."""
 
-    codes: tuple[int, ...]
+    codes: Counts
     operator: Uniform | FineGrain
 
 
-@dataclass(frozen=True)
-class Parts(Operator):
+class Parts(Operator, frozen=True, tag="parts", rename={"domain": "values"}):
     """One operator per sub-table; `domain` is the number of values of the whole column.
 
     >>> half = Uniform(2, Fraction(1, 2))
@@ -42,26 +38,23 @@ class Parts(Operator):
     [7.0, 1.0, 4.0]
     """
 
-    domain: int
+    domain: Count
     parts: tuple[SubTable, ...]
-
-    form: ClassVar[str] = "parts"
 
     def __post_init__(self) -> None:
         if not self.parts:
-            raise BundleError("A parts operator needs at least one part.")
+            raise ValueError("A parts operator needs at least one part")
         for number, part in enumerate(self.parts):
-            inside = all(0 <= code < self.domain for code in part.codes)
-            if not inside or len(set(part.codes)) != len(part.codes):
-                raise BundleError(f"Part {number} names values that the column does not have.")
+            if len({code for code in part.codes if code < self.domain}) != len(part.codes):
+                raise ValueError(f"Part {number} names values that the column does not have")
             if part.operator.values != len(part.codes):
-                raise BundleError(
+                raise ValueError(
                     f"Part {number} has {len(part.codes)} values, its operator "
-                    f"{part.operator.values}."
+                    f"{part.operator.values}"
                 )
 
     @property
-    def values(self) -> int:  # type: ignore[override]
+    def values(self) -> int:
         """How many symbols there are."""
         return sum(len(part.codes) for part in self.parts)
 
@@ -118,11 +111,8 @@ class Parts(Operator):
         shown = [part.operator.push(n) for part, n in zip(self.parts, by_part, strict=True)]
         return np.concatenate(shown, axis=-1)
 
-    def amplification(self) -> Fraction:
-        """Within a part; across parts the part number itself tells them apart (errata T11)."""
-        return max(part.operator.amplification() for part in self.parts)
-
     def odds_gains(self) -> list[Fraction | None]:
+        """Within a part; across parts the part number itself tells them apart (errata T11)."""
         return [gain for part in self.parts for gain in part.operator.odds_gains()]
 
     def condition(self) -> float:
@@ -145,40 +135,3 @@ class Parts(Operator):
         stays = (words >> np.uint64(32)).view(np.int64) < kept[codes]
         np.copyto(anything, codes, where=stays)
         return anything
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "form": self.form,
-            "values": self.domain,
-            "parts": [
-                {"codes": list(part.codes), "operator": part.operator.to_json()}
-                for part in self.parts
-            ],
-        }
-
-    @classmethod
-    def from_json(cls, described: dict[str, Any]) -> Self:
-        forms: dict[object, type[Uniform] | type[FineGrain]] = {
-            Uniform.form: Uniform,
-            FineGrain.form: FineGrain,
-        }
-        try:
-            parts = tuple(
-                SubTable(
-                    tuple(_whole(code) for code in listed["codes"]),
-                    forms[listed["operator"]["form"]].from_json(listed["operator"]),
-                )
-                for listed in described["parts"]
-            )
-            return cls(_whole(described["values"]), parts)
-        except (KeyError, ValueError, TypeError):
-            raise BundleError(
-                "The manifest's parts operator is unreadable: expected 'values' and 'parts', each "
-                "with 'codes' and a uniform or fine-grain 'operator'."
-            ) from None
-
-
-def _whole(stated: object) -> int:
-    if type(stated) is not int:
-        raise TypeError("a whole number was expected")
-    return stated

@@ -7,22 +7,27 @@ of partitioned perturbation are all of this form; everything here costs O(m).
 from __future__ import annotations
 
 import math
-import re
 from abc import abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
+from msgspec import Meta, structs
 
+from sfumato.columns import Count, Counts
 from sfumato.draws import Address, Draws, IntArray
-from sfumato.errors import BundleError, SingularOperator
-from sfumato.operators.base import DYADIC, FloatArray, Operator, dyadic_floor, largest
+from sfumato.errors import SingularOperator
+from sfumato.operators.base import DYADIC, FloatArray, Operator, dyadic_floor
 from sfumato.operators.inverse import Inverse
 
+if TYPE_CHECKING:
+    Ratio = Fraction
+else:  # in JSON short and without exponents: "1e999999999" would take all memory
+    Ratio = Annotated[str, Meta(pattern=r"^\d{1,40}(/0*[1-9]\d{0,39})?$")]
 
-class RetentionOperator(Operator):
+
+class RetentionOperator(Operator, frozen=True):
     """An operator of this form, by its `retentions` p."""
 
     @property
@@ -64,8 +69,7 @@ class RetentionOperator(Operator):
         return anything
 
 
-@dataclass(frozen=True)
-class Uniform(RetentionOperator):
+class Uniform(RetentionOperator, frozen=True, tag="uniform"):
     """P = p·I + (1−p)/m·J (thesis, Equation 1). `retention` is p, on the diagonal p + (1−p)/m.
 
     >>> Uniform.for_amplification(3, Fraction(4, 3)).retention
@@ -74,16 +78,16 @@ class Uniform(RetentionOperator):
     [0.4, 0.3, 0.3]
     """
 
-    values: int
-    retention: Fraction
-
-    form: ClassVar[str] = "uniform"
+    values: Count
+    retention: Ratio
 
     def __post_init__(self) -> None:
+        if isinstance(self.retention, str):
+            structs.force_setattr(self, "retention", Fraction(self.retention))
         if self.values < 1 or not 0 <= self.retention <= 1:
-            raise BundleError(
+            raise ValueError(
                 f"A uniform operator needs at least one value and a retention in [0, 1]; got "
-                f"{self.values} values and retention {self.retention}."
+                f"{self.values} values and retention {self.retention}"
             )
 
     @classmethod
@@ -130,28 +134,12 @@ class Uniform(RetentionOperator):
             raise ValueError("records are drawn with dyadic probabilities only")
         return np.full(self.values, threshold.numerator)
 
-    def amplification(self) -> Fraction:
-        return self.diagonal / self.off_diagonal
-
-    def to_json(self) -> dict[str, Any]:
-        return {"form": self.form, "values": self.values, "retention": str(self.retention)}
-
-    @classmethod
-    def from_json(cls, described: dict[str, Any]) -> Self:
-        values, retention = described.get("values"), described.get("retention")
-        try:
-            # short and without exponents: "1e999999999" would take all memory
-            if type(values) is not int or not re.fullmatch(r"\d{1,40}(/\d{1,40})?", str(retention)):
-                raise ValueError
-            return cls(values, Fraction(str(retention)))
-        except (ValueError, ZeroDivisionError):
-            raise BundleError(
-                "The manifest's uniform operator is unreadable: expected 'values' and 'retention'."
-            ) from None
+    def odds_gains(self) -> list[Fraction | None]:
+        gain = self.diagonal / self.off_diagonal if self.off_diagonal else None
+        return [gain] * self.values
 
 
-@dataclass(frozen=True)
-class FineGrain(RetentionOperator):
+class FineGrain(RetentionOperator, frozen=True, tag="fine-grain", rename={"kept": "retentions"}):
     """Keep value x with probability `kept[x]` / 2³², else publish any value of the domain.
 
     >>> operator = FineGrain.of([Fraction(1, 2), Fraction(1, 4)])
@@ -161,26 +149,28 @@ class FineGrain(RetentionOperator):
     [Fraction(2, 1), Fraction(5, 2)]
     """
 
-    kept: tuple[int, ...]
-
-    form: ClassVar[str] = "fine-grain"
+    values: Count
+    denominator: Literal[4294967296]  # DYADIC
+    kept: Counts
 
     def __post_init__(self) -> None:
-        if not self.kept or not all(0 <= kept <= DYADIC for kept in self.kept):
-            raise BundleError(
-                "A fine-grain operator needs at least one value and retentions in [0, 1]; got "
-                f"{len(self.kept)} values, numerators from {min(self.kept, default=0)} to "
-                f"{max(self.kept, default=0)} over {DYADIC}."
+        if not 0 < self.values == len(self.kept) or max(self.kept) > DYADIC:
+            raise ValueError(
+                "A fine-grain operator needs at least one value and as many retentions in [0, 1]; "
+                f"got {self.values} values and {len(self.kept)} numerators up to "
+                f"{max(self.kept, default=0)} over {DYADIC}"
             )
 
     @classmethod
     def of(cls, retentions: Sequence[Fraction]) -> FineGrain:
         """The operator with these retentions, rounded down to what can be drawn."""
-        return cls(tuple(p.numerator * DYADIC // p.denominator for p in retentions))
+        return cls.of_numerators(p.numerator * DYADIC // p.denominator for p in retentions)
 
-    @property
-    def values(self) -> int:  # type: ignore[override]
-        return len(self.kept)
+    @classmethod
+    def of_numerators(cls, kept: Iterable[int]) -> FineGrain:
+        """The operator with these retentions over `DYADIC`."""
+        numerators = tuple(kept)
+        return cls(len(numerators), DYADIC, numerators)
 
     @property
     def retentions(self) -> FloatArray:
@@ -202,34 +192,6 @@ class FineGrain(RetentionOperator):
             above = DYADIC + (self.values - 1) * kept
             gains.append(Fraction(above, DYADIC - other) if other < DYADIC else None)
         return gains
-
-    def amplification(self) -> Fraction:
-        return largest(self.odds_gains())
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "form": self.form,
-            "values": self.values,
-            "denominator": DYADIC,
-            "retentions": list(self.kept),
-        }
-
-    @classmethod
-    def from_json(cls, described: dict[str, Any]) -> Self:
-        """One integer per value over the stated denominator, which must be `DYADIC`."""
-        kept = described.get("retentions")
-        readable = (
-            isinstance(kept, list)
-            and len(kept) == described.get("values")
-            and all(type(number) is int for number in kept)
-        )
-        if not readable or described.get("denominator") != DYADIC:
-            raise BundleError(
-                "The manifest's fine-grain operator is unreadable: expected 'retentions', a list "
-                f"of one integer per value, and 'denominator' {DYADIC}."
-            )
-        assert isinstance(kept, list)
-        return cls(tuple(kept))
 
 
 def push(counts: FloatArray, retentions: FloatArray) -> FloatArray:

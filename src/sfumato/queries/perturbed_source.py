@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from sfumato.columns import list_some, value_text
 from sfumato.draws import IntArray
 from sfumato.errors import BundleError, QueryError, SingularOperator, WeakPromiseWarning
-from sfumato.operators import Decoy, Operator
+from sfumato.operators import ObservedDecoy, Operator
 from sfumato.operators.base import FloatArray
 from sfumato.operators.decoy_estimates import DecoyEstimated
 from sfumato.operators.drawn import DrawnEstimated
@@ -84,14 +84,14 @@ class PerturbedSource(ColumnSource):
         if not operator.needs_counts:
             return operator
         completed = operator.observed(self.published_counts(column))
-        if isinstance(completed, Decoy):
+        if isinstance(completed, ObservedDecoy):
             warn_near_the_limit(completed, self.release.domain(column), column)
         return completed
 
     def estimator(self, columns: Sequence[str], name: str) -> Estimator:
         shrunk = name == "shrunk"
         operators = [self.operator(column) for column in columns]
-        if len(operators) == 1 and isinstance(operators[0], Decoy):
+        if len(operators) == 1 and isinstance(operators[0], ObservedDecoy):
             return partial(DecoyEstimated, operator=operators[0], shrunk=shrunk)
         return self.session.remembered(
             ("estimator", shrunk, *columns),
@@ -146,7 +146,7 @@ class PerturbedSource(ColumnSource):
         """Refuse an answer about a decoy value at the eligibility limit (errata S3)."""
         for column in question.sensitive:
             operator = self.operator(column)
-            if not isinstance(operator, Decoy) or not len(operator.at_the_limit()):
+            if not isinstance(operator, ObservedDecoy) or not len(operator.at_the_limit()):
                 continue
             for name in aggregates:
                 if pc.any(pc.is_nan(answer.column(name))).as_py():
@@ -164,7 +164,7 @@ def names_of(places: IntArray, domain: pa.Array) -> list[str]:
     return [value_text(domain[int(code)].as_py()) for code in places]
 
 
-def warn_near_the_limit(operator: Decoy, domain: pa.Array, column: str) -> None:
+def warn_near_the_limit(operator: ObservedDecoy, domain: pa.Array, column: str) -> None:
     """Warn, by name, of values whose counts within a condition are hardly known."""
     near = names_of(operator.near_the_limit(), domain)
     if near:

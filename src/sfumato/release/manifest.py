@@ -14,8 +14,18 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 import msgspec
 from msgspec import Meta, field
 
-from sfumato.columns import Column, LongText, ManifestPart, Stated, Values, in_json
+from sfumato.columns import (
+    Column,
+    Count,
+    Counts,
+    LongText,
+    ManifestPart,
+    Stated,
+    Values,
+    in_json,
+)
 from sfumato.errors import BundleError
+from sfumato.operators import AnyOperator
 from sfumato.textform import promise_text
 
 FORMAT = 2
@@ -24,8 +34,6 @@ NAME = "manifest.json"
 UNFINISHED = ".sfumato-part"  # how the folder of a run that has not finished ends
 MOST_BYTES = 64 << 20  # a larger manifest is not read
 
-Count = Annotated[int, Meta(ge=0, lt=1 << 62)]
-Counts = tuple[Count, ...]
 FileName = Annotated[str, Meta(pattern=r"^(sensitive|records/part-[0-9]{5,9})\.parquet$")]
 
 
@@ -92,40 +100,7 @@ class QuasiK(ManifestPart, frozen=True):
     hierarchies: dict[str, tuple[Annotated[tuple[str, ...], Meta(min_length=1)], ...]]
 
 
-# The public part of a plan, by kind. Operators: see the classes of the same form in `operators`.
-
-
-class UniformForm(ManifestPart, frozen=True, tag="uniform", tag_field="form"):
-    values: Count
-    # short and without exponents: "1e999999999" would take all memory
-    retention: Annotated[str, Meta(pattern=r"^\d{1,40}(/\d{1,40})?$")]
-
-
-class FineGrainForm(ManifestPart, frozen=True, tag="fine-grain", tag_field="form"):
-    values: Count
-    denominator: Count
-    retentions: Counts
-
-
-class GeneralForm(ManifestPart, frozen=True, tag="general", tag_field="form"):
-    values: Count
-    denominator: Count
-    rows: tuple[Counts, ...]
-
-
-class DecoyForm(ManifestPart, frozen=True, tag="decoy", tag_field="form"):
-    values: Count
-    groups: Count
-
-
-class PartForm(ManifestPart, frozen=True):
-    codes: Counts
-    operator: UniformForm | FineGrainForm
-
-
-class PartsForm(ManifestPart, frozen=True, tag="parts", tag_field="form"):
-    values: Count
-    parts: tuple[PartForm, ...]
+# The public part of a plan, by kind.
 
 
 class SampleLevel(ManifestPart, frozen=True):
@@ -152,7 +127,7 @@ class Merged(ManifestPart, frozen=True):
 
 
 class PerturbedPart(ManifestPart, frozen=True):
-    operators: dict[str, UniformForm | FineGrainForm | GeneralForm | DecoyForm | PartsForm]
+    operators: dict[str, AnyOperator]
     part_columns: dict[str, str] = field(default_factory=dict)
     sampling: Sampling | None = None
     merges: dict[str, tuple[Merged, ...]] = field(default_factory=dict)
@@ -242,8 +217,8 @@ class Manifest(ManifestPart, frozen=True, kw_only=True, tag_field="kind"):
         >>> said = {"sfumato": "0", "mechanism": "uniform", "guarantee": "none", "rows": 1,
         ...         "suppressed": 0, "missing": "refuse", "randomness": "system",
         ...         "columns": (), "statement": (), "does_not_protect": (), "caveats": ()}
-        >>> Manifest.of("perturbed", plan, **said).plan.operators["s"].retention
-        '1/2'
+        >>> Manifest.of("perturbed", plan, **said).plan.operators
+        {'s': Uniform(values=2, retention=Fraction(1, 2))}
         """
         chosen = {cls.kind: cls for cls in get_args(AnyManifest)}[kind]
         (typed,) = (f.type for f in msgspec.structs.fields(chosen) if f.name == "plan")

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfumato.columns import Column, Values, in_json, list_some
+from sfumato.columns import Column, Values, list_some
 from sfumato.draws import IntArray
 from sfumato.errors import BundleError
-from sfumato.operators import Operator, Parts, operator_from_json
+from sfumato.operators import Operator, Parts
 from sfumato.release.manifest import Merged, PerturbedManifest
 from sfumato.release.reader import Release
 
@@ -31,7 +31,7 @@ class PerturbedRelease(Release):
     @property
     def operators(self) -> Mapping[str, Operator]:
         """The operator of every sensitive column."""
-        return self._operators
+        return self.manifest.plan.operators
 
     @property
     def scales(self) -> tuple[float, ...] | None:
@@ -56,7 +56,7 @@ class PerturbedRelease(Release):
         return "sensitive value, retained or redrawn record by record: ask for estimates"
 
     def shown_codes(self, records: pa.Table | pa.RecordBatch, name: str) -> IntArray:
-        codes, operator = super().shown_codes(records, name), self._operators[name]
+        codes, operator = super().shown_codes(records, name), self.operators[name]
         if not isinstance(operator, Parts):
             return codes
         parts = records.column(self._part_columns[name]).to_numpy()
@@ -75,7 +75,7 @@ class PerturbedRelease(Release):
 
     def _read_plan(self) -> None:
         plan = self.manifest.plan
-        self._operators = self._read_operators()
+        self._check_operators()
         self._part_columns = self._read_part_columns()
         self._scales: tuple[float, ...] | None = None
         if plan.sampling is not None:
@@ -83,28 +83,25 @@ class PerturbedRelease(Release):
             self._scales = plan.sampling.scales
         self._check_merges()
 
-    def _read_operators(self) -> dict[str, Operator]:
-        stated, sensitive = self.manifest.plan.operators, {c.name for c in self.sensitive}
+    def _check_operators(self) -> None:
+        stated, sensitive = self.operators, {c.name for c in self.sensitive}
         if set(stated) != sensitive:
             raise BundleError(
                 f"The manifest of {self.where} has operators for {list_some(sorted(stated))}; "
                 f"the sensitive columns are {list_some(sorted(sensitive))}."
             )
-        operators = {}
         for column in self.sensitive:
-            operator = operator_from_json(in_json(stated[column.name]))
-            if not isinstance(column.domain, Values) or len(column.domain) != operator.domain_size:
+            size = stated[column.name].domain_size
+            if not isinstance(column.domain, Values) or len(column.domain) != size:
                 raise BundleError(
                     f"The operator of column {column.name!r} in {self.where} does not fit its "
                     "domain."
                 )
-            operators[column.name] = operator
-        return operators
 
     def _read_part_columns(self) -> dict[str, str]:
         """The column of parts, for every operator that has parts; `part` where nothing is said."""
         part_columns = {}
-        for column, operator in self._operators.items():
+        for column, operator in self.operators.items():
             if not isinstance(operator, Parts):
                 continue
             name = self.manifest.plan.part_columns.get(column, "part")
@@ -125,7 +122,7 @@ class PerturbedRelease(Release):
     def _compare_with_plan(self) -> None:
         """Every record's part is one that there is, and can show the record's value."""
         for column, name in self._part_columns.items():
-            operator = self._operators[column]
+            operator = self.operators[column]
             assert isinstance(operator, Parts)
             for path, batch in self.batches((column, name)):
                 self._check_parts(path, batch.column(name), len(operator.parts), "operator")

@@ -16,7 +16,7 @@ import numpy as np
 
 from sfumato.draws import IntArray
 from sfumato.mechanisms.reconstruction.sampled import SampledPlan
-from sfumato.operators import Decoy, Operator, Parts
+from sfumato.operators import ObservedDecoy, Operator, Parts
 from sfumato.operators.base import FloatArray
 from sfumato.operators.shrinkage import SIZES, USUAL, Belief, CountEstimates
 
@@ -127,8 +127,7 @@ class PartsLaw(DrawnLaw):
 class DecoyLaw(DrawnLaw):
     """Decoys: hidden groups, so others show a value by a hypergeometric number."""
 
-    def __init__(self, operator: Decoy) -> None:
-        assert operator.counts is not None
+    def __init__(self, operator: ObservedDecoy) -> None:
         self.operator, self.histogram = operator, np.array(operator.counts, np.float64)
 
     def usual(self, matching: FloatArray) -> FloatArray:
