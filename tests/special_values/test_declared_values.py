@@ -109,8 +109,7 @@ def test_several_sensitive_columns_are_drawn_independently(tmp_path: Path) -> No
     records = pq.read_table(release.records[0])
     agree = np.mean(records.column("s").to_numpy() == records.column("t").to_numpy())
     operator = release.plan.operators["s"]
-    numerator, denominator = operator.retention.split("/")
-    p = int(numerator) / int(denominator)
+    p = float(operator.retention)
     both = (p + (1 - p) / 10) ** 2 + 9 * ((1 - p) / 10) ** 2
     assert abs(agree - both) < 5 * np.sqrt(both * (1 - both) / rows)
     failed = [f.check.name for f in sf.audit(data, release).findings if not f.holds]
