@@ -11,9 +11,9 @@ nor where a batch starts changes a row, and a longer table begins with the short
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,40 +45,26 @@ class Generator:
     summary: str
     quasi: tuple[str, ...]
     sensitive: str
-    build: Callable[..., Network] = field(repr=False)
     parameters: tuple[str, ...] = ()
 
     def network(self, **given: Any) -> Network:
         """The population behind the table, for these parameters."""
+        # it imports numpy and the cipher: when a table is made, not with this package
+        from sfumato.datasets.network import Network, Patients
+
         unknown = sorted(set(given) - set(self.parameters))
         if unknown:
             choices = ", ".join(self.parameters) or "none"
             raise UsageError(
                 f"The dataset {self.name!r} has no parameter {unknown[0]!r}. It has: {choices}."
             )
-        return self.build(**given)
-
-
-# The models import numpy and the cipher: they load when a table is made, not with this package.
-
-
-def _census() -> Network:
-    from sfumato.datasets import census_model
-
-    return census_model.network()
-
-
-def _hospital(stays: int | str = 1) -> Network:
-    from sfumato.datasets import hospital_model, network
-
-    if not str(stays).isdecimal() or not 1 <= int(stays) <= 1000:
-        raise UsageError(
-            f"The 'stays' parameter of hospital must be an integer from 1 to 1000. Got {stays!r}."
-        )
-    once = hospital_model.network()
-    if int(stays) == 1:
-        return once
-    return network.Patients(once.name, once.columns, once.order, int(stays))
+        stays, once = str(given.get("stays", 1)), Network.named(self.name)
+        if not stays.isdecimal() or not 1 <= int(stays) <= 1000:
+            raise UsageError(
+                "The 'stays' parameter of hospital must be an integer from 1 to 1000. "
+                f"Got {given['stays']!r}."
+            )
+        return once if stays == "1" else Patients(once.name, once.columns, once.order, int(stays))
 
 
 GENERATORS: dict[str, Generator] = {
@@ -89,7 +75,6 @@ GENERATORS: dict[str, Generator] = {
             "working adults; 50 occupations, 7.5 % to 0.18 %",
             ("age", "gender", "education", "marital", "race", "workclass", "country"),
             "occupation",
-            _census,
         ),
         Generator(
             "hospital",
@@ -97,17 +82,10 @@ GENERATORS: dict[str, Generator] = {
             "patients have up to 20 of them",
             ("age", "sex", "region", "admission"),
             "diagnosis",
-            _hospital,
             ("stays",),
         ),
     )
 }
-
-
-def _population(name: str, params: Mapping[str, Any]) -> Network:
-    if name not in GENERATORS:
-        raise UsageError(f"There is no dataset {name!r}. There are: {', '.join(GENERATORS)}.")
-    return GENERATORS[name].network(**params)
 
 
 def schema(name: str, **params: Any) -> pa.Schema:
@@ -116,7 +94,7 @@ def schema(name: str, **params: Any) -> pa.Schema:
     >>> str(schema("census").field("occupation").type)
     'dictionary<values=string, indices=int32, ordered=0>'
     """
-    return _population(name, params).schema()
+    return next(generate(name, 0, 0, **params)).schema
 
 
 def generate(
@@ -124,34 +102,30 @@ def generate(
 ) -> Iterator[pa.RecordBatch]:
     """The table's record batches, each made when it is asked for: memory is that of one batch.
 
-    Cost: about 0.4 µs a row. `seed` fixes every row; `batch_rows` changes none.
+    Cost: about 0.4 µs a row. `seed` fixes every row; `batch_rows` changes none. A table without
+    rows is one empty batch.
 
     >>> [batch.num_rows for batch in generate("census", 5, seed=7, batch_rows=2)]
     [2, 2, 1]
     """
-    if rows < 0:
-        raise UsageError(f"The 'rows' parameter must be an integer of at least 0. Got {rows}.")
-    if batch_rows < 1:
-        raise UsageError(
-            f"The 'batch_rows' parameter must be an integer of at least 1. Got {batch_rows}."
-        )
-    return _batches(_population(name, params), rows, seed, batch_rows)
-
-
-def _batches(
-    population: Network, rows: int, seed: int, batch_rows: int
-) -> Iterator[pa.RecordBatch]:
     from sfumato.draws import Draws
 
-    draws = Draws.from_seed(seed)
-    for start in range(0, rows, batch_rows):
-        yield population.batch(draws, start, min(batch_rows, rows - start))
+    for parameter, given, least in (("rows", rows, 0), ("batch_rows", batch_rows, 1)):
+        if given < least:
+            raise UsageError(
+                f"The {parameter!r} parameter must be an integer of at least {least}. Got {given}."
+            )
+    if name not in GENERATORS:
+        raise UsageError(f"There is no dataset {name!r}. There are: {', '.join(GENERATORS)}.")
+    population, draws = GENERATORS[name].network(**params), Draws.from_seed(seed)
+    starts = range(0, rows, batch_rows) or (0,)
+    return (population.batch(draws, at, min(batch_rows, rows - at)) for at in starts)
 
 
 def _table(name: str, rows: int, seed: int, **params: Any) -> pa.Table:
     import pyarrow as pa
 
-    return pa.Table.from_batches(generate(name, rows, seed, **params), schema(name, **params))
+    return pa.Table.from_batches(generate(name, rows, seed, **params))
 
 
 def census(rows: int, seed: int) -> pa.Table:

@@ -1,27 +1,27 @@
 """A made-up population: columns drawn one after the other, each given some earlier ones.
 
 A column's distribution is a table of shares, one row for every combination of its parents' groups
-(a Bayesian network). `rake` bends such a table so that the column's overall shares are the wanted
-ones, however strongly it depends on its parents.
+(a Bayesian network). A data file states the weights behind it, factor by factor; `rake` bends their
+product so that the column's overall shares are the wanted ones, however strongly it depends on its
+parents. All figures are invented but for the census's margins of occupation and education, which
+are those of the papers.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import resources
-from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from sfumato.draws import Draws, IntArray, Positions
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 FloatArray = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int32]
@@ -31,12 +31,6 @@ _CHUNK = 1 << 15  # rows per inner step: temporaries stay in the second-level ca
 _RAKING_STEPS = 400  # a fixed number, so that the tables never depend on a stopping rule
 _ONCE = 90  # patients of one stay in a cycle
 _GOLDEN = 0.6180339887498949  # its multiples, modulo 1, are spread evenly: an order without draws
-
-
-def listed(name: str) -> SimpleNamespace:
-    """The lists of a table that come with the package."""
-    text = resources.files("sfumato.datasets").joinpath(f"{name}.json").read_text("utf-8")
-    return SimpleNamespace(**json.loads(text))
 
 
 @dataclass(frozen=True)
@@ -60,14 +54,34 @@ class NetworkColumn:
     """
 
     name: str
-    values: tuple[str, ...] | tuple[int, ...]
+    values: Sequence[Any]
     shares: FloatArray
     parents: tuple[Parent, ...] = ()
     integers: str = ""
 
-    def __post_init__(self) -> None:
-        wanted = (*(parent.size for parent in self.parents), len(self.values))
-        assert self.shares.shape == wanted, (self.name, self.shares.shape, wanted)
+    @classmethod
+    def of(
+        cls, described: Mapping[str, Any], earlier: Mapping[str, NetworkColumn]
+    ) -> NetworkColumn:
+        """The column of a data file: `parents` are cut at edges, each of the `weights` depends on
+        one of them, and `overall` are the shares that the column has in the whole table."""
+        parents = tuple(
+            Parent(name, _groups(earlier[name].values, edges))
+            for name, edges in described.get("parents", {}).items()
+        )
+        values, axes = described["values"], [parent.column for parent in parents]
+        tilt: Any = 1.0
+        for factor in described["weights"]:
+            shape = [p.size if p.column in factor["by"] else 1 for p in parents]
+            tilt = tilt * np.array(factor["each"], np.float64).reshape(*shape, len(values))
+        if "overall" in described:
+            # how many there are of each combination of parents: each given those before it
+            given = (part for p in parents for part in _given(p, earlier, axes))
+            cells = np.einsum(*given, range(len(axes)))
+            shares = rake(tilt, cells, np.array(described["overall"]))
+        else:
+            shares = shares_of(tilt)
+        return cls(described["name"], values, shares, parents, described.get("integers", ""))
 
     @cached_property
     def ends(self) -> FloatArray:
@@ -91,16 +105,7 @@ class NetworkColumn:
         place = np.searchsorted(self.ends, row + shares, side="right")
         return np.asarray(place - row * len(self.values), np.int64)
 
-    def arrow_type(self) -> pa.DataType:
-        import pyarrow as pa
-
-        if self.integers:
-            return pa.type_for_alias(self.integers)
-        return pa.dictionary(pa.int32(), pa.string())
-
     def arrow(self, codes: Codes) -> pa.Array:
-        import pyarrow as pa
-
         if self.integers:
             return pa.array(np.asarray(self.values, self.integers)[codes])
         return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(self.values))
@@ -113,6 +118,16 @@ class Network:
     name: str
     columns: tuple[NetworkColumn, ...]
     order: tuple[str, ...]
+
+    @staticmethod
+    @cache
+    def named(name: str) -> Network:
+        """The population of a data file; made once."""
+        file = resources.files("sfumato.datasets").joinpath(f"{name}.json")
+        described, columns = json.loads(file.read_text("utf-8")), dict[str, NetworkColumn]()
+        for column in described["columns"]:
+            columns[column["name"]] = NetworkColumn.of(column, columns)
+        return Network(name, tuple(columns.values()), tuple(described["order"]))
 
     def column(self, name: str) -> NetworkColumn:
         return next(column for column in self.columns if column.name == name)
@@ -127,14 +142,7 @@ class Network:
                 codes[column.name][rows] = column.draw(stream, start + low, codes, rows)
         return codes
 
-    def schema(self) -> pa.Schema:
-        import pyarrow as pa
-
-        return pa.schema([(name, self.column(name).arrow_type()) for name in self.order])
-
     def batch(self, draws: Draws, start: int, count: int) -> pa.RecordBatch:
-        import pyarrow as pa
-
         codes = self.codes(draws, start, count)
         arrays = [self.column(name).arrow(codes[name]) for name in self.order]
         return pa.RecordBatch.from_arrays(arrays, names=list(self.order))
@@ -171,33 +179,43 @@ class Patients(Network):
         )
 
     def codes(self, draws: Draws, start: int, count: int) -> dict[str, Codes]:
-        whose = self.patients(start, count)
-        if not count:
-            return super().codes(draws, start, count)
-        first, people = int(whose[0]), int(whose[-1] - whose[0]) + 1
-        person = super().codes(draws.child("patients"), first, people)
-        codes: dict[str, Codes] = {name: person[name][whose - first] for name in self.kept}
+        whose = self.patients(start, max(count, 1))
+        first, rows = int(whose[0]), slice(0, count)
+        person = super().codes(draws.child("patients"), first, int(whose[-1]) - first + 1)
+        whose = whose[rows] - first
+        codes: dict[str, Codes] = {name: person[name][whose] for name in self.kept}
         stream = draws.child("dataset " + self.name)
-        rows = slice(0, count)
         for column in self.columns:
             if column.name not in self.kept:
                 codes[column.name] = column.draw(stream, start, codes, rows).astype(np.int32)
         again = stream.bernoulli("again", Positions(start, count), Fraction(1, 2))
         for name in set(codes) - set(self.kept):
-            codes[name] = np.where(again, person[name][whose - first], codes[name])
+            codes[name] = np.where(again, person[name][whose], codes[name])
         return codes
 
-    def schema(self) -> pa.Schema:
-        import pyarrow as pa
-
-        return pa.schema([(PATIENT, pa.int64()), *super().schema()])
-
     def batch(self, draws: Draws, start: int, count: int) -> pa.RecordBatch:
-        import pyarrow as pa
-
         columns = super().batch(draws, start, count).columns
         whose = pa.array(self.patients(start, count))
-        return pa.RecordBatch.from_arrays([whose, *columns], schema=self.schema())
+        return pa.RecordBatch.from_arrays([whose, *columns], names=[PATIENT, *self.order])
+
+
+def _groups(values: Sequence[Any], edges: Sequence[int] | None) -> IntArray:
+    """The group of each value: 0 below the first edge, an edge opens its group; else its own.
+
+    >>> _groups(range(0, 6), (2, 5)).tolist()
+    [0, 0, 1, 1, 1, 2]
+    """
+    if edges is None:
+        return np.arange(len(values))
+    return np.searchsorted(np.asarray(edges), np.asarray(values), side="right")
+
+
+def _given(parent: Parent, earlier: Mapping[str, NetworkColumn], axes: list[str]) -> list[Any]:
+    """The shares of a parent's groups given its own parents, and whose axes they have."""
+    column = earlier[parent.column]
+    grouped = np.apply_along_axis(lambda row: np.bincount(parent.groups, row), -1, column.shares)
+    names = (*(above.column for above in column.parents), column.name)
+    return [grouped, [axes.index(name) for name in names]]
 
 
 def rake(tilt: FloatArray, cells: FloatArray, wanted: FloatArray) -> FloatArray:
@@ -228,17 +246,3 @@ def rake(tilt: FloatArray, cells: FloatArray, wanted: FloatArray) -> FloatArray:
 def shares_of(weights: FloatArray) -> FloatArray:
     """Weights scaled so that the last axis adds up to 1."""
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
-
-
-def bands(values: range, edges: tuple[int, ...]) -> IntArray:
-    """The band of each value: band 0 lies below the first edge, and an edge opens its band.
-
-    >>> bands(range(0, 6), (2, 5)).tolist()
-    [0, 0, 1, 1, 1, 2]
-    """
-    return np.searchsorted(np.asarray(edges), np.arange(values.start, values.stop), side="right")
-
-
-def band_masses(shares: FloatArray, groups: IntArray) -> FloatArray:
-    """Share of each band, from the shares of the values."""
-    return np.bincount(groups, weights=shares).astype(np.float64)
