@@ -109,7 +109,7 @@ TABLE_OPTIONS = (
     TableOption(
         "hierarchies",
         "each",
-        "CSV, leaf to root, for a categorical quasi-identifier: city=cities.csv.",
+        "CSV, leaf to root, for a column that --quasi-k merges: city=cities.csv.",
         flag="hierarchy",
         names_files=True,
         seldom=True,

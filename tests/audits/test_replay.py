@@ -156,7 +156,7 @@ def test_a_hierarchy_comes_back(tmp_path: Path) -> None:
     ]
     (tmp_path / "tree.csv").write_text("\n".join(lines))
     sf.publish(
-        data, "l-diversity(2)", to=tmp_path / "r", mechanism="heterogeneous", quasi="town",
+        data, "l-diversity(2)", to=tmp_path / "r", quasi="town", quasi_k=90,
         sensitive="s", hierarchies={"town": tmp_path / "tree.csv"}, receipt=tmp_path / "receipt",
     )  # fmt: skip
     assert sf.audit(data, tmp_path / "r", receipt=tmp_path / "receipt").holds

@@ -107,27 +107,6 @@ def test_a_column_named_like_an_end_is_refused(tmp_path: Path) -> None:
         )  # fmt: skip
 
 
-def test_hierarchies_publish_whole_nodes(tmp_path: Path) -> None:
-    rng = np.random.default_rng(1)
-    cities = ["Berlin", "Bonn", "Rome", "Milan", "Oslo"]
-    raw = pa.table(
-        {
-            "city": pa.array(rng.choice(cities, 200)),
-            "age": rng.integers(20, 60, 200),
-            "s": pa.array(rng.choice(list("vwxyz"), 200)),
-        }
-    )
-    lines = "Berlin,Germany,Europe\nBonn,Germany,Europe\nRome,Italy,Europe\nMilan,Italy,Europe\n"
-    (tmp_path / "tree.csv").write_text(lines + "Oslo,Norway,Europe\n", "utf-8")
-    table = read(raw, quasi="city,age", sensitive="s", hierarchies={"city": tmp_path / "tree.csv"})
-    publish(table, "l-diversity(3)", to=tmp_path / "r", mechanism="heterogeneous")
-    shown = {
-        frozenset(row) for row in pq.read_table(tmp_path / "r" / "records")["city"].to_pylist()
-    }
-    nodes = [{"Berlin", "Bonn"}, {"Rome", "Milan"}, set(cities), *({c} for c in cities)]
-    assert all(set(row) in nodes for row in shown)
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -141,13 +120,6 @@ def test_bad_hierarchies_are_refused(tmp_path: Path, text: str, message: str) ->
     (tmp_path / "tree.csv").write_text(text, "utf-8")
     with pytest.raises(DataError, match=message):
         Hierarchy.read(tmp_path / "tree.csv")
-
-
-def test_unknown_leaves_are_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="lacks 'Paris'"):
-        Hierarchy.of([["Rome", "Europe"]]).leaves(pa.array(["Paris", "Rome"]), "city")
-    with pytest.raises(DataError, match="not of its type, int8"):
-        Hierarchy.of([["Rome", "Europe"]]).leaves(pa.array([1], pa.int8()), "city")
 
 
 def test_nobody_is_withheld_and_the_domain_is_what_rows_show(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from sfumato.draws import Draws
 from sfumato.mechanisms.generalized import SetCover, covers_of
 from sfumato.mechanisms.heterogeneous.blocks import split
 from sfumato.mechanisms.heterogeneous.buckets import Buckets, deal
-from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, Scale, SetAxis, TreeAxis
+from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, Scale, SetAxis
 from sfumato.mechanisms.heterogeneous.sweeps import Matching, hungarian
 
 
@@ -28,11 +28,9 @@ def make_axes(rows: int, seed: int = 0) -> list[Axis]:
 
 def test_growth_is_the_difference_of_sizes() -> None:
     rng = np.random.default_rng(5)
-    parents = np.array([5, 5, 6, 6, 6, 7, 7, 7])
     axes: list[Axis] = [
         NumericAxis("n", np.zeros(1, int), np.array([0, 2, 3, 7, 11]), 11),
         SetAxis("c", np.zeros(1, int), 5, 4),
-        TreeAxis("t", np.zeros(1, int), 5, parents, 4),
     ]
     axes.append(SetAxis("many", np.zeros(1, int), 200, 199))
     for axis in axes:

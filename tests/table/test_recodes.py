@@ -203,10 +203,7 @@ def test_a_hierarchy_that_nobody_uses_is_refused(tmp_path: Path) -> None:
     path.write_text("\n".join(f"{code},{code[:4]},0" for code in zips))
     roles: dict[str, Any] = {"quasi": ["zip"], "sensitive": "icd", "drop_rest": True}
     with pytest.raises(UsageError, match=r"recode='zip=groups\(@FILE, level=1\)'"):
-        sf.publish(
-            people(), "l-diversity(3)", to=tmp_path / "r", mechanism="optimal",
-            hierarchies={"zip": path}, **roles,
-        )  # fmt: skip
+        sf.read(people(), hierarchies={"zip": path}, **roles)
     sf.publish(
         people(), "l-diversity(3)", to=tmp_path / "r", mechanism="optimal",
         recode={"zip": f"groups(@{path}, level=1)"}, **roles,

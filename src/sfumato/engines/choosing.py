@@ -14,7 +14,7 @@ from sfumato.engines.counting import Progress, count_cells, count_holdings, take
 from sfumato.errors import UsageError
 from sfumato.guarantees import DEFAULT_PROMISE, Guarantee
 from sfumato.guarantees.value_table import label
-from sfumato.mechanisms import MECHANISMS, Mechanism, Plan, TablePlan, mechanisms_for
+from sfumato.mechanisms import MECHANISMS, Mechanism, Plan, mechanisms_for
 from sfumato.profile import Holdings, Profile
 from sfumato.table import Table
 from sfumato.table.staging import no_progress, stage
@@ -177,14 +177,3 @@ def refuse_left_out(profile: Profile, guarantee: Guarantee, most: Fraction) -> N
 def _up(people: int, rows: int) -> str:
     """A share in hundredths that so many people are not above."""
     return decimal_text(Fraction(-(-100 * people // rows), 100))
-
-
-def refuse_unfit(table: Table, mechanism: Mechanism, plan: Plan) -> None:
-    """A plan that publishes quasi values as they are has no use for hierarchies: say so."""
-    if table.hierarchies and not isinstance(plan, TablePlan):
-        column = next(iter(table.hierarchies))
-        raise UsageError(
-            f"A hierarchy is given for column {column!r}, but '{mechanism}' publishes quasi values "
-            f"as they are. Publish a level of it with --recode '{column}=groups(@FILE, level=1)', "
-            "choose --mechanism heterogeneous, or leave --hierarchy out."
-        )

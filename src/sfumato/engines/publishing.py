@@ -18,7 +18,6 @@ from sfumato.engines.choosing import (
     left_out_share,
     possible_mechanisms,
     refuse_left_out,
-    refuse_unfit,
     with_counts,
 )
 from sfumato.engines.counting import (
@@ -217,7 +216,6 @@ def run(
         chosen, plan = choose_plan(
             profile, promise, mechanism, draws, running.plans, options.progress
         )
-        refuse_unfit(table, chosen, plan)
         # nothing looks at these after planning, and the records need the memory
         profile = replace(profile, cells=None, binned=None)
         if ledger is not None:

@@ -20,7 +20,7 @@ from sfumato.draws import Draws
 from sfumato.errors import DataError, UsageError
 from sfumato.private import create_private, outside_release, read_private
 from sfumato.release import typed_values
-from sfumato.table import Hierarchy, Table, read
+from sfumato.table import Table, read
 from sfumato.table.quasi_k import QuasiMerge
 from sfumato.table.reading import Reading
 from sfumato.version import __version__
@@ -99,7 +99,6 @@ class Receipt:
         """The table as it was declared when it was published, from where its records are now."""
         stated = self.table
         columns = [Column.from_json(described) for described in stated["columns"]]
-        trees = {name: Hierarchy.of(lines) for name, lines in stated["hierarchies"].items()}
         merged = QuasiMerge.options(stated["quasi_k"]) if stated["quasi_k"] else {}
         sensitive = [column.name for column in columns if column.role == "sensitive"]
         quasi = [column.name for column in columns if column.role == "quasi"]
@@ -117,7 +116,6 @@ class Receipt:
             c.name: c.recode for c in columns if c.recode and (not merged or c.name in sensitive)
         }
         described = {
-            "hierarchies": trees,
             **merged,
             "quasi": quasi,
             "recode": merged.get("recode", {}) | recodes,
@@ -155,10 +153,6 @@ def describe_table(table: Table) -> dict[str, Any]:
             *(column(name, "quasi") for name in table.quasi),
             *(column(name, "sensitive") for name in table.sensitive),
         ],
-        "hierarchies": {
-            name: [list(path) for path in hierarchy.paths.values()]
-            for name, hierarchy in table.hierarchies.items()
-        },
     }
 
 

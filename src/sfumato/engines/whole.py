@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sfumato.columns import Column, Range, Values
 from sfumato.draws import Draws, IntArray
@@ -20,7 +19,7 @@ from sfumato.engines.quasi import outside
 from sfumato.engines.spelling import Spelled, spell
 from sfumato.errors import DataError, UsageError
 from sfumato.mechanisms.generalized import Generalized, RangeCover, TablePlan
-from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, SetAxis, TreeAxis
+from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, SetAxis
 from sfumato.profile import Profile
 from sfumato.release.marginals import in_cells, places, places_of, to_json
 from sfumato.scratch import scratch_database
@@ -53,14 +52,6 @@ class WholeTable:
             if not set(domain.to_pylist()) <= set(stated.values):
                 raise outside(self.table, name)
             number = len(stated.values)
-        hierarchy = self.table.hierarchies.get(name)
-        if hierarchy is not None:
-            # all leaves of the file, so that a set does not tell which of them occur
-            occurring, domain = domain, hierarchy.leaves(domain, name)
-            self.domains[name] = domain
-            codes = pc.index_in(occurring, value_set=domain).to_numpy().astype(np.int64)[codes]
-            parents = hierarchy.parents(domain.to_pylist())
-            return TreeAxis(name, codes, len(domain), parents, max(len(domain) - 1, 0))
         return SetAxis(name, codes, len(domain), max(number - 1, 0))
 
     def _numeric(

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sfumato.draws import Draws, IntArray
-from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, TreeAxis, gcp
+from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, gcp
 from sfumato.mechanisms.protocol import Plan
 from sfumato.textform import Parameter
 
@@ -133,30 +133,15 @@ def _cover_of(axis: Axis, matches: Sequence[IntArray]) -> tuple[Shown, IntArray]
         low = np.concatenate([code.min(axis=1) for code in pieces])
         high = np.concatenate([code.max(axis=1) for code in pieces])
         return RangeCover(low, high), axis.positions[high] - axis.positions[low]
-    if isinstance(axis, TreeAxis):
-        nodes = np.concatenate([_joined(axis, code) for code in pieces])
-        above = axis.lowest[: axis.leaves]
-        leaves = [np.flatnonzero(above[:, node] == node) for node in range(len(axis.below))]
-        codes = np.concatenate([leaves[node] for node in nodes.tolist()])
-        sizes = axis.below[nodes]
-    else:
-        counts, values = [], []
-        for piece in pieces:
-            code = np.sort(piece, axis=1)
-            first = np.ones(code.shape, np.bool_)
-            first[:, 1:] = code[:, 1:] != code[:, :-1]
-            counts.append(first.sum(axis=1))
-            values.append(code[first])
-        sizes, codes = np.concatenate(counts), np.concatenate(values)
+    counts, values = [], []
+    for piece in pieces:
+        code = np.sort(piece, axis=1)
+        first = np.ones(code.shape, np.bool_)
+        first[:, 1:] = code[:, 1:] != code[:, :-1]
+        counts.append(first.sum(axis=1))
+        values.append(code[first])
+    sizes, codes = np.concatenate(counts), np.concatenate(values)
     return SetCover(np.concatenate([[0], np.cumsum(sizes)]), codes), sizes - 1
-
-
-def _joined(axis: TreeAxis, codes: IntArray) -> IntArray:
-    """The smallest node above all codes of each row."""
-    node = axis.single(codes[:, 0])
-    for code in codes.T[1:]:
-        node = axis.join(node, code)
-    return np.asarray(node)
 
 
 def _repeated(cover: Shown, times: IntArray) -> Shown:

@@ -51,7 +51,6 @@ class Table:
     domains: Mapping[str, Values | Range] = field(default_factory=dict)
     recodes: Mapping[str, Recodes] = field(default_factory=dict)
     missing: Missing = "refuse"
-    hierarchies: Mapping[str, Hierarchy] = field(default_factory=dict)
     merged: QuasiMerge | None = (
         None  # what became of the quasi columns, where they had to be merged
     )
@@ -285,8 +284,14 @@ def read(
         column: hierarchy_of(column, path, table.quasi, kinds)
         for column, path in (hierarchies or {}).items()
     }
+    if trees and quasi_k is None:
+        column = next(iter(trees))
+        raise UsageError(
+            f"A hierarchy is given for column {column!r}, and nothing is merged along it. Say "
+            f"--quasi-k, or publish a level of it with --recode '{column}=groups(@FILE, level=1)'."
+        )
     if quasi_k is not None and table.quasi:
-        table, trees = _merged(table, quasi_k, trees), {}
+        table = _merged(table, quasi_k, trees)
     stated = {column: stated_domain(column, text, table) for column, text in (domain or {}).items()}
     for column, recodes in table.recodes.items():
         if (values := recodes.steps[-1].domain) is not None:
@@ -295,7 +300,7 @@ def read(
                     f"Column {column!r} has bins and a domain; the bins are its domain."
                 )
             stated[column] = Values(values)
-    return replace(table, domains=stated, hierarchies=trees)
+    return replace(table, domains=stated)
 
 
 def _merged(table: Table, quasi_k: int | str, trees: Mapping[str, Hierarchy]) -> Table:

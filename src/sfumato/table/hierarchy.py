@@ -7,14 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from sfumato.columns import list_some, value_text
 from sfumato.errors import DataError
 
 
@@ -62,40 +55,3 @@ class Hierarchy:
         if inner & set(paths):
             raise DataError(f"{sorted(inner & set(paths))[0]!r} of {label} is a leaf and a node.")
         return Hierarchy(paths)
-
-    def leaves(self, values: pa.Array, column: str) -> pa.Array:
-        """All leaves in the type of the column, sorted; `values` have to be among them."""
-        try:
-            typed = pa.array(sorted(self.paths)).cast(values.type)
-        except pa.ArrowInvalid:
-            raise DataError(
-                f"The leaves of the hierarchy of column {column!r} are not of its type, "
-                f"{values.type}."
-            ) from None
-        leaf_values = set(typed.to_pylist())
-        unknown = [value_text(value) for value in values.to_pylist() if value not in leaf_values]
-        if unknown:
-            raise DataError(
-                f"The hierarchy of column {column!r} lacks {list_some(unknown)}. Add a line for "
-                "each, from leaf to root."
-            )
-        return typed.take(pc.sort_indices(typed))
-
-    def parents(self, leaves: Sequence[Any]) -> npt.NDArray[np.int64]:
-        """The parent of every node, the leaves being 0, 1, 2 … in the given order.
-
-        >>> tree = Hierarchy.of([["Berlin", "Germany", "Europe"], ["Rome", "Italy", "Europe"]])
-        >>> tree.parents(["Berlin", "Rome"]).tolist()
-        [2, 4, 3, 3, 3]
-        """
-        texts = {str(leaf): index for index, leaf in enumerate(leaves)}
-        by_text = {str(leaf): path for leaf, path in self.paths.items()}
-        numbers = dict(texts)
-        for text in texts:
-            for node in by_text[text][1:]:
-                numbers.setdefault(node, len(numbers))
-        parent_of = np.arange(len(numbers))
-        for text in texts:
-            for child, parent in pairwise(by_text[text]):
-                parent_of[numbers[child]] = numbers[parent]
-        return parent_of

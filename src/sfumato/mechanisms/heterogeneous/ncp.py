@@ -1,6 +1,6 @@
 """The normalized certainty penalty (NCP) of a column, in integers, grown match by match.
 
-A row covers what its matches show: a range (numeric), a set (categorical) or a node of a hierarchy.
+A row covers what its matches show: a range (numeric) or a set (categorical).
 Covers are joined, never searched: `single` starts one, `join` merges two, `growth` tells what
 further records would cost. All costs are integers: NCP times the least common multiple of the
 columns' denominators (H8), held in float64, which is exact below 2⁵³. Every method works on many
@@ -9,7 +9,6 @@ classes of rows at once: leading axes belong to classes and rows.
 
 from __future__ import annotations
 
-import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -138,71 +137,6 @@ class SetAxis(Axis):
 
     def spread(self, codes: IntArray) -> int:
         return int(np.count_nonzero(np.bincount(codes))) - 1
-
-
-class TreeAxis(Axis):
-    """A categorical column with a hierarchy: a cover is a node, its size its leaves less one.
-
-    Codes are the leaves; `parents[node]` leads upwards, the root to itself. Nodes 0 … leaves−1
-    are the leaves.
-    """
-
-    def __init__(
-        self, name: str, codes: IntArray, leaves: int, parents: IntArray, denominator: int
-    ) -> None:
-        super().__init__(name, codes, denominator)
-        self.leaves, self.parents = leaves, parents
-        self.lowest = lowest_common(parents)
-        self.below = np.zeros(len(parents), np.int64)
-        for leaf in range(leaves):
-            for node in path_to_root(parents, leaf):
-                self.below[node] += 1
-
-    @property
-    def values(self) -> int:
-        return self.leaves
-
-    def single(self, codes: IntArray) -> Cover:
-        return np.asarray(codes)
-
-    def join(self, one: Cover, other: Cover) -> Cover:
-        return np.asarray(self.lowest[one, other])
-
-    def growth(self, cover: Cover, codes: IntArray) -> npt.NDArray[Any]:
-        joined = self.lowest[codes[:, :, None], cover[:, None, :]]
-        return np.asarray(self.below[joined] - self.below[cover][:, None, :])
-
-    def size(self, cover: Cover) -> IntArray:
-        return np.asarray(self.below[cover] - 1)
-
-    def spread(self, codes: IntArray) -> int:
-        used = np.flatnonzero(np.bincount(codes)).tolist()
-        node = functools.reduce(lambda one, other: int(self.lowest[one, other]), used)
-        return int(self.below[node]) - 1
-
-
-def path_to_root(parents: IntArray, node: int) -> list[int]:
-    """The node, its parent, and so on.
-
-    >>> path_to_root(np.array([2, 2, 3, 3]), 0)
-    [0, 2, 3]
-    """
-    path = [node]
-    while int(parents[path[-1]]) != path[-1]:
-        path.append(int(parents[path[-1]]))
-    return path
-
-
-def lowest_common(parents: IntArray) -> IntArray:
-    """The lowest common ancestor of every two nodes."""
-    nodes = len(parents)
-    table = np.empty((nodes, nodes), np.int64)
-    paths = [path_to_root(parents, node) for node in range(nodes)]
-    for one in range(nodes):
-        above = set(paths[one])
-        for other in range(one, nodes):
-            table[one, other] = table[other, one] = next(n for n in paths[other] if n in above)
-    return table
 
 
 @dataclass(frozen=True)
