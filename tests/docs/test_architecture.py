@@ -64,7 +64,8 @@ def texts() -> Iterator[tuple[Path, str]]:
     for place in PLACES:
         path = ROOT / place
         for file in [path] if path.is_file() else sorted(path.rglob("*")):
-            if file.suffix in SUFFIXES and file != Path(__file__) and "vendor" not in file.parts:
+            elsewhere = {"vendor", "datasets"} & set(file.parts) and file.suffix in {".js", ".json"}
+            if file.suffix in SUFFIXES and file != Path(__file__) and not elsewhere:
                 yield file.relative_to(ROOT), file.read_text(encoding="utf-8")
 
 
