@@ -246,6 +246,26 @@ ERROR, UP_TO = Fraction(3, 10), 3
 GROUPS = 5
 
 
+def wrong_by_uniform(drawn: Uniform, people: int, rows: int, error: Fraction) -> float:
+    """The chance that the estimated count of a value is off by `error` of itself or more: of f
+    people with it and N − f without, Binomial(f, p + q) + Binomial(N − f, q) show it.
+
+    >>> round(wrong_by_uniform(Uniform(4, Fraction(1, 2)), 3, 100, ERROR), 2)
+    0.88
+    """
+    from scipy import stats
+
+    if not drawn.retention:
+        return 1.0
+    middle = rows * drawn.off_diagonal + people * drawn.retention
+    far = error * people * drawn.retention
+    low, high = math.floor(middle - far) + 1, math.ceil(middle + far) - 1
+    kept, rate = np.arange(people + 1), float(drawn.off_diagonal)
+    right = stats.binom.cdf(high - kept, rows - people, rate)
+    right -= stats.binom.cdf(low - 1 - kept, rows - people, rate)
+    return float(1 - stats.binom.pmf(kept, people, float(drawn.diagonal)) @ right)
+
+
 def section_8(people: People) -> ResultTable:
     """The least chance, over sums of 1 to 3 people, of an answer off by 0.3 of it or more."""
     asked = float(small_sum_privacy(GROUPS, ERROR, UP_TO))
@@ -257,7 +277,7 @@ def section_8(people: People) -> ResultTable:
 
     def uniform(count: int) -> float:
         counts[rarest] = count
-        return drawn.wrong_sum(rarest, counts, ERROR)
+        return wrong_by_uniform(drawn, counts[rarest], counts.sum(), ERROR)
 
     chances: dict[str, float] = {
         f"decoys, groups of {GROUPS}": asked,

@@ -12,8 +12,8 @@ from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import BetaLikeness, CeilingGuarantee, FPrivacy, LDiversity, RhoPrivacy
 from sfumato.mechanisms import mechanisms_for, parse_mechanism
 from sfumato.mechanisms.buckets import MultiSizeBuckets, OptimalBuckets, TwoSizeBuckets
+from sfumato.mechanisms.buckets.foretold import SizedLaw
 from sfumato.mechanisms.buckets.plan import BucketPlan
-from sfumato.operators.block_law import SizedLaw
 from sfumato.operators.buckets import BucketOperator
 from sfumato.profile import Histogram, Profile
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.draws import Draws, IntArray
+from sfumato.mechanisms.buckets.foretold import varies_between
 from sfumato.mechanisms.mixed import BucketParts, Mixed
 from sfumato.operators.base import FloatArray
-from sfumato.operators.block_law import varies_between
 
 Part = tuple[IntArray, int, int, IntArray]
 

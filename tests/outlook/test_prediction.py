@@ -15,7 +15,7 @@ from sfumato.draws import Draws
 from sfumato.engines.choosing import with_counts
 from sfumato.engines.counting import take_profile
 from sfumato.mechanisms import Plan, parse_mechanism
-from sfumato.operators.absolute import expected_absolute
+from sfumato.mechanisms.buckets.foresight import expected_absolute
 from sfumato.outlook.prediction import error_by_count, error_by_value
 from sfumato.profile import Histogram, Profile
 

@@ -12,10 +12,9 @@ from scipy.stats import binomtest, chi2_contingency
 
 import sfumato as sf
 from sfumato.errors import QueryError
-from sfumato.operators.association import Side, association
 from sfumato.queries import OpenedRelease
 from sfumato.queries.evaluate import source_of
-from sfumato.queries.independence import independence_of
+from sfumato.queries.independence import Side, association, independence_of
 from sfumato.queries.parse import parse
 from sfumato.queries.session import session_of
 from sfumato.queries.statements import cross_count

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABCMeta, abstractmethod
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -106,15 +105,6 @@ class Operator(
     def variances(self, counts: FloatArray) -> FloatArray:
         """Var(n̂_x) = Σ_y E[o_y] W[y, x]² − n_x for true counts n (methods, section 1)."""
         return self.inverse().variances(counts, self.push(counts))
-
-    def wrong_sum(self, code: int, counts: IntArray, error: Fraction) -> float:
-        """The chance that the estimated count of a value is off by `error` of itself or more.
-
-        By the normal law; operators whose law is a simple one say it exactly.
-        """
-        deviation = float(self.variances(counts.astype(np.float64))[code]) ** 0.5
-        far = float(error) * int(counts[code])
-        return math.erfc(far / (deviation * 2**0.5)) if deviation > 0 else 0.0
 
     def observed(self, counts: IntArray) -> Operator:
         """This operator completed with the release's published counts, where it `needs_counts`."""

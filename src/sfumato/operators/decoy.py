@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from dataclasses import dataclass
 from fractions import Fraction
@@ -50,15 +49,6 @@ class Decoy(Operator, frozen=True, tag="decoy"):
                 "A decoy operator needs groups of at least 2 and at most as many records as there "
                 f"are values; got groups of {self.groups} and {self.values} values"
             )
-
-    def wrong_sum(self, code: int, counts: IntArray, error: Fraction) -> float:
-        """The published count of a value is Binomial(c·f, 1/c)."""
-        from scipy import stats
-
-        count = int(counts[code])
-        law = stats.binom(self.groups * count, 1 / self.groups)
-        high = math.ceil((1 + error) * count) - 1
-        return float(1 - law.cdf(high) + law.cdf(math.floor((1 - error) * count)))
 
     def observed(self, counts: IntArray) -> ObservedDecoy:
         return ObservedDecoy(self.values, self.groups, tuple(counts.tolist()))

@@ -6,7 +6,6 @@ of partitioned perturbation are all of this form; everything here costs O(m).
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
@@ -102,27 +101,6 @@ class Uniform(RetentionOperator, frozen=True, tag="uniform"):
     @property
     def off_diagonal(self) -> Fraction:
         return (1 - self.retention) / self.values
-
-    def wrong_sum(self, code: int, counts: IntArray, error: Fraction) -> float:
-        """Of f records with x and N − f without: Binomial(f, p + q) + Binomial(N − f, q) show x.
-
-        >>> counts = np.array([3, 40, 40, 17])
-        >>> round(Uniform(4, Fraction(1, 2)).wrong_sum(0, counts, Fraction(3, 10)), 2)
-        0.88
-        """
-        from scipy import stats
-
-        if not self.retention:
-            return 1.0
-        people, others = int(counts[code]), int(counts.sum() - counts[code])
-        middle = (people + others) * self.off_diagonal + people * self.retention
-        far = error * people * self.retention
-        low, high = math.floor(middle - far) + 1, math.ceil(middle + far) - 1
-        kept = np.arange(people + 1)
-        rate = float(self.off_diagonal)
-        right = stats.binom.cdf(high - kept, others, rate)
-        right -= stats.binom.cdf(low - 1 - kept, others, rate)
-        return float(1 - stats.binom.pmf(kept, people, float(self.diagonal)) @ right)
 
     @property
     def retentions(self) -> FloatArray:

@@ -1,13 +1,14 @@
 """How much better counts are in blocks than in buckets over the whole table, before any is filled.
 
 `publish` compares mechanisms by predicted errors. Those of buckets over the whole table follow from
-their sizes (`operators.block_law`). What blocks change is told by conditions on one quasi column,
+their sizes (`foretold`). What blocks change is told by conditions on one quasi column,
 every bin of every column: a cut makes less of a block's variance come through, and less of its
 people deviate; it tells less of them where a value comes near its ceiling.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -15,11 +16,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sfumato.draws import IntArray
+from sfumato.mechanisms.buckets.foretold import SizedLaw, identified_by_parts
 from sfumato.mechanisms.buckets.sizes import views_of
 from sfumato.mechanisms.buckets.spread import best_foreseen
-from sfumato.operators.absolute import expected_absolute
 from sfumato.operators.base import FloatArray
-from sfumato.operators.block_law import SizedLaw, identified_by_parts
 from sfumato.profile import BinnedCounts
 
 if TYPE_CHECKING:
@@ -98,3 +98,23 @@ def _saved(inside: FloatArray, law: SizedLaw, whole: SizedLaw) -> float:
     left, whole_error = (np.bincount(size, e[asked] * weigh) for e in (now, before))
     some = whole_error > 0
     return float((left[some] / whole_error[some]).mean()) if some.any() else 1.0
+
+
+def expected_absolute(bias: FloatArray | float, variance: FloatArray | float) -> FloatArray:
+    """E|Z| for Z ~ N(bias, variance): σ√(2/π)·exp(−b²/2σ²) + |b|·erf(|b|/σ√2).
+
+    >>> expected_absolute(np.array([0.0, 3.0]), np.array([math.pi / 2, 0.0])).tolist()
+    [1.0, 3.0]
+    """
+    from scipy.special import erf
+
+    distance = np.abs(np.asarray(bias, np.float64))
+    deviation = np.sqrt(np.maximum(np.asarray(variance, np.float64), 0.0))
+    ratio = np.divide(
+        distance,
+        deviation,
+        out=np.full(np.broadcast(distance, deviation).shape, np.inf),
+        where=deviation > 0,
+    )
+    spread = deviation * math.sqrt(2 / math.pi) * np.exp(-(ratio**2) / 2)
+    return np.asarray(spread + distance * erf(ratio / math.sqrt(2)))

@@ -20,6 +20,7 @@ from sfumato.mechanisms.buckets.association import Records, barred_values
 from sfumato.mechanisms.buckets.fakes import Fakes, odds_weights
 from sfumato.mechanisms.buckets.filling import Entries, Filling
 from sfumato.mechanisms.buckets.foresight import CountedBlocks
+from sfumato.mechanisms.buckets.foretold import SizedLaw, identified_by_parts
 from sfumato.mechanisms.buckets.settings import (
     Limits,
     Setting,
@@ -28,7 +29,6 @@ from sfumato.mechanisms.buckets.settings import (
 )
 from sfumato.mechanisms.mixed import SmallArray
 from sfumato.mechanisms.protocol import Batch, Published, RecordPlan
-from sfumato.operators.block_law import SizedLaw, identified_by_parts
 from sfumato.profile import Holdings, Profile
 
 if TYPE_CHECKING:

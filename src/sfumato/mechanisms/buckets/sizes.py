@@ -5,7 +5,7 @@ more buckets than values, nothing is better than that size: the values stand in 
 or not at all. Where rare values need buckets so large that few are left, they get some of their
 own: just as many large buckets as they need, or some more, filled up with common values; everybody
 else goes to smaller ones. What a setting is worth follows from the counts alone
-(`operators.block_law`); whether it can be filled exactly is seen when it is.
+(`foretold`); whether it can be filled exactly is seen when it is.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from sfumato.draws import IntArray
+from sfumato.mechanisms.buckets.foretold import error_of, identified_by_parts, left_over
 from sfumato.mechanisms.buckets.settings import Limits, Setting, loss, setting_of
 from sfumato.operators.base import FloatArray
-from sfumato.operators.block_law import error_of, identified_by_parts, left_over
 from sfumato.operators.buckets import NEARLY_SINGULAR
 from sfumato.profile import Holdings
 
