@@ -196,10 +196,12 @@ def test_a_tool_that_can_be_run_again_gives_the_baseline_without_the_person(peop
         attack(declared, None, remake=lambda fresh: fresh, **asked)
 
 
-def test_a_table_with_bins_has_a_baseline(tmp_path: Path) -> None:
-    """The fresh tables are recoded already: bins of bins were refused, nothing compared."""
+def test_a_table_with_bins_and_a_key_has_a_baseline(tmp_path: Path) -> None:
+    """The fresh tables are recoded already, and have no key: nothing was compared."""
+    ages = [20 + i % 60 for i in range(400)]
     table = sf.read(
-        pa.table({"age": [20 + i % 60 for i in range(400)], "ill": ["a", "b", "c", "d"] * 100}),
+        pa.table({"id": range(400), "age": ages, "ill": ["a", "b", "c", "d"] * 100}),
+        key="id",
         quasi="age",
         sensitive="ill",
         recode={"age": "bins(0, 40, 60, inf)"},

@@ -196,7 +196,7 @@ def _published_again(release: Release, table: Table, people: People, number: int
     if rule is not None:  # the people of a fresh table have one row each, drawn as several are
         records = records.append_column(rule.column, pa.array(range(len(people)), pa.int64()))
     # its values are recoded already, and its rows counted
-    again = replace(table, source=find_source(records), count_rows=None)
+    again = replace(table, source=find_source(records), count_rows=None, key=None)
     with scratch_space() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what it warns of was said when the release was made
         to = folder / "release"
