@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csr_array
 
 import sfumato as sf
 from sfumato import audits
@@ -19,9 +20,8 @@ from sfumato.audits import draws as drawn
 from sfumato.audits.assignment import in_common
 from sfumato.audits.case import AuditCase, raw_table
 from sfumato.audits.chances import UP
-from sfumato.audits.classes import EquivalenceClasses, ValueCells, find_classes
 from sfumato.audits.draws import check_draws
-from sfumato.audits.following import AgreementGroups, ValuePairs
+from sfumato.audits.following import AgreementGroups, ValuePairs, find_classes
 from sfumato.audits.perturbed import check_amplification
 from sfumato.audits.spelling import rewrite
 from sfumato.draws import Draws, Positions
@@ -277,17 +277,19 @@ def test_groups_without_a_test_are_not_called_noticed(tmp_path: Path) -> None:
 def test_the_bounds_are_never_below_the_chance() -> None:
     """Against exact tails of a binomial, and against simulated buckets."""
     people, chance = 60, 0.3
-    owner = np.arange(people)
-    cells = ValueCells.of(owner, np.zeros(people, np.int64), np.ones(people, np.int64))
-    classes = EquivalenceClasses(owner.astype(np.uint64), np.ones(people, np.int64), {}, {}, ())
+    everybody = np.ones(people, np.int64)
     for hits in (20, 30, 45, 60):
-        shown = ValueCells.of(owner[:hits], np.zeros(hits, np.int64), np.ones(hits, np.int64))
+        shown = csr_array((np.arange(people) < hits).astype(np.int64)[:, None])
         pairs = ValuePairs.of(
-            classes, cells, shown, lambda x, y: np.full(len(x), chance), alone=True
+            everybody,
+            csr_array(everybody[:, None]),
+            shown,
+            lambda x, y: np.full(len(x), chance),
+            alone=True,
         )
-        every = AgreementGroups(pairs, np.zeros(people, np.int64), False, str)
+        every = AgreementGroups(pairs, np.zeros(people, np.int64), str)
         for slope in UP:
-            every.add(slope, *pairs.moments(slope))
+            every.add(slope, pairs.moments(pairs.raised(slope)))
         (exponent,) = every.exponents
         assert np.exp(-exponent) >= stats.binom.sf(hits - 1, people, chance) * (1 - 1e-9)
         assert hits < people or np.isclose(exponent, -people * np.log(chance))

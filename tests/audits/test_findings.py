@@ -9,16 +9,14 @@ import pytest
 
 import sfumato as sf
 from sfumato.audits import AuditCheck, CheckResult, Finding, Verdict, catalogue
-from sfumato.audits.findings import SHOWN, Direction
+from sfumato.audits.findings import SHOWN
 
 
 def test_a_figure_beyond_its_limit_is_never_called_fine() -> None:
-    for direction, value in ((Direction.AT_MOST, 3), (Direction.AT_LEAST, 1)):
+    for check, value in ((catalogue.POSTERIOR, 3), (catalogue.DRAWS, 1), (catalogue.ROWS, 1)):
         with pytest.raises(ValueError, match="cannot be called fine"):
-            Finding(catalogue.DRAWS, CheckResult.OK, "s", value, 2, direction)
-        assert Finding.limited(catalogue.DRAWS, value, direction, 2).holds is False
-    with pytest.raises(ValueError, match="needs a direction"):
-        Finding(catalogue.DRAWS, CheckResult.OK, "s", 1, 2)
+            Finding(check, CheckResult.OK, "s", value, 2)
+        assert Finding.limited(check, value, 2).holds is False
 
 
 def test_names_and_titles_of_checks_are_told_apart() -> None:
@@ -32,9 +30,7 @@ def test_names_and_titles_of_checks_are_told_apart() -> None:
 def test_text_is_cut_with_a_note_and_json_is_whole() -> None:
     def posterior(value: int) -> Finding:
         limit = 10 if value == 70 else 90
-        return Finding.limited(
-            catalogue.POSTERIOR, value, Direction.AT_MOST, limit, column="s", about=f"'v{value}'"
-        )
+        return Finding.limited(catalogue.POSTERIOR, value, limit, column="s", about=f"'v{value}'")
 
     verdict = Verdict(tuple(posterior(value) for value in range(80)), "nothing in earnest")
     assert str(verdict).splitlines() == [

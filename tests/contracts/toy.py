@@ -11,7 +11,6 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 from sfumato.audits import CHECKS, AuditCase, AuditCheck, Disclosure, Finding
-from sfumato.audits.findings import Direction
 from sfumato.draws import Draws
 from sfumato.guarantees import GUARANTEES, Ceilings, Guarantee, Parameter, Reader
 from sfumato.guarantees.base import require_two_values
@@ -77,9 +76,7 @@ def check_coin(case: AuditCase) -> Iterator[Finding]:
     assert isinstance(case.release, PerturbedRelease)
     for column, operator in case.release.operators.items():
         assert isinstance(operator, Uniform)
-        yield Finding.limited(
-            KEPT, operator.retention, Direction.AT_MOST, case.guarantee.kept, column=column
-        )
+        yield Finding.limited(KEPT, operator.retention, case.guarantee.kept, column=column)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.audits.catalogue import ROWS
-from sfumato.audits.findings import Direction, Finding
+from sfumato.audits.findings import Finding
 from sfumato.errors import DataError, UsageError
 from sfumato.evidence.accuracy import measure_accuracy, median_figure
 from sfumato.evidence.compare import Candidate, Comparison, compare
@@ -255,7 +255,7 @@ def test_accuracy_leaves_out_what_has_no_answer() -> None:
 )
 def test_the_page_says_which_checks_failed(limit: int, said: str) -> None:
     """It looked for words that results had before, and so called every release sound."""
-    finding = Finding.limited(ROWS, 10, Direction.AT_MOST, limit)
+    finding = Finding.limited(ROWS, 10, limit)
     accuracy: dict[str, Any] = {"by_count": [], "by_value": {}, "covered": None, "counts_from": 1}
     nothing = {"value": 0.1, "low": 0.1, "high": 0.1}
     result = {

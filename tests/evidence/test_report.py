@@ -18,7 +18,6 @@ import pytest
 import sfumato as sf
 from sfumato.audits import AuditCheck, CheckResult, Finding
 from sfumato.audits.catalogue import ELIGIBILITY, POSTERIOR
-from sfumato.audits.findings import Direction
 from sfumato.evidence.report import Report, write_report
 from sfumato.evidence.report.discreet import shown_attack, shown_finding
 from sfumato.evidence.report.expected import expected_errors
@@ -233,7 +232,7 @@ def test_a_check_that_says_nothing_of_disclosure_keeps_its_figures() -> None:
     tomorrow = AuditCheck("tomorrow", "a check of tomorrow")
     for check in (tomorrow, ELIGIBILITY):
         finding = Finding.limited(
-            check, 2137, Direction.AT_MOST, 2138, column="disease", witness="row 17 has disease a"
+            check, 2137, 2138, column="disease", witness="row 17 has disease a"
         )
         assert shown_finding(finding) == Finding(check, CheckResult.OK, "disease")
 

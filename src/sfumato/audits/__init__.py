@@ -153,10 +153,7 @@ def _unjudged(release: Release, findings: list[Finding], why: str) -> Iterator[F
     for column in release.sensitive:
         if not {column.name, None} & judged:
             yield Finding.skipped(
-                catalogue.PROMISE,
-                column=column.name,
-                value=release.manifest.guarantee,
-                witness=why,
+                catalogue.PROMISE, column=column.name, value=release.manifest.guarantee, witness=why
             )
 
 

@@ -11,11 +11,10 @@ from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from sfumato.audits.case import AuditCase, same
+from sfumato.audits.case import AuditCase, encoded, same
 from sfumato.audits.chances import FloatArray, Tests, count_exponents
 from sfumato.columns import value_text
 from sfumato.draws import Draws, IntArray
@@ -42,16 +41,17 @@ def row_tests(case: AuditCase) -> Tests:
         f"WHERE o.alike = 1 AND o.n > {rule.rows}"
     )
     chance, taken = (single_rows.column(name).to_numpy() for name in ("chance", "taken"))
-    exponents, descriptions = [], []
+    tests = []
     for index, column in enumerate((*sensitive, "rank")):
         code = single_rows.column(column if column == "rank" else f"__code_{index}").to_numpy()
         number = np.asarray(np.bincount(code, taken), np.float64)
-        exponents.append(count_exponents(number, number, partial(_summed, code, chance)))
         of = ["the first row", "a later row"] if column == "rank" else [
             value_text(value) for value in case.profile.histograms[column].values]  # fmt: skip
-        descriptions += [f"of people's rows, {of[k]} is published {number[k]:,.0f} times of "
-                 f"{np.bincount(code)[k]:,}" for k in range(len(number))]  # fmt: skip
-    return Tests(np.concatenate(exponents), lambda test: descriptions[test])
+        named = [f"of people's rows, {of[k]} is published {number[k]:,.0f} times of {rows:,}"
+                 for k, rows in enumerate(np.bincount(code))]  # fmt: skip
+        exponents = count_exponents(number, number, partial(_summed, code, chance))
+        tests.append(Tests(exponents, named.__getitem__))
+    return Tests.joined(tests)
 
 
 def bucket_tests(case: AuditCase) -> Iterator[Tests]:
@@ -79,18 +79,14 @@ def bucket_tests(case: AuditCase) -> Iterator[Tests]:
     _, code = np.unique(np.stack([block, *code_columns]), axis=1, return_inverse=True)
     exponents, descriptions = [], []
     for name in (*case.table.quasi, "__place"):
-        encoded = rows.column(name).combine_chunks()
-        if not pa.types.is_dictionary(encoded.type):
-            encoded = encoded.dictionary_encode(null_encoding="encode")
-        if isinstance(encoded, pa.ChunkedArray):
-            encoded = encoded.combine_chunks()
-        position = np.argsort(pc.sort_indices(encoded.dictionary).to_numpy())
-        mark = position[encoded.indices.to_numpy()]
+        values, place = encoded(rows.column(name))
+        position = np.argsort(pc.sort_indices(values).to_numpy())
+        mark = position[place]
         mark = mark if len(position) <= PARTS else _near(mark, block)
         exponents.append(in_common(code.reshape(-1), bucket, mark))
         what = "their place in the table" if name == "__place" else repr(name)
         descriptions.append(f"people who share a bucket have {what} in common")
-    yield Tests(np.array(exponents), lambda test: descriptions[test])
+    yield Tests(np.array(exponents), descriptions.__getitem__)
 
 
 def _fakes(case: AuditCase, bucket: IntArray, held: IntArray) -> Iterator[Tests]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,7 @@ import pyarrow as pa
 from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase, concerns, quoted, same
 from sfumato.audits.catalogue import Disclosure
-from sfumato.audits.findings import Direction, Finding
+from sfumato.audits.findings import Finding
 from sfumato.columns import value_text
 from sfumato.guarantees import CeilingGuarantee, JointCeilings, LDiversity
 from sfumato.profile import Histogram
@@ -117,8 +118,8 @@ def _sizes(view: Listing) -> Finding:
         WHERE listed <> held + {view.release.fakes} OR held = 0
         """
     )
-    witness = f"bucket {bucket} lists {listed} values for {records} records" if wrong else None
-    return Finding.none(catalogue.BUCKET_SIZES, int(wrong), witness=witness)
+    wrong_one = f"bucket {bucket} lists {listed} values for {records} records"
+    return Finding.limited(catalogue.BUCKET_SIZES, int(wrong), wrong=wrong_one)
 
 
 def _histogram(view: Listing) -> Finding:
@@ -156,7 +157,7 @@ def _histogram(view: Listing) -> Finding:
             f"{view.name(code)} is listed {listed.get(code, 0):,} times, the table has {can:,}"
         )
         witness += span
-    return Finding.none(catalogue.BUCKET_HISTOGRAM, len(wrong) + strangers, witness=witness)
+    return Finding.limited(catalogue.BUCKET_HISTOGRAM, len(wrong) + strangers, witness=witness)
 
 
 def _members(view: Listing) -> Finding:
@@ -180,7 +181,7 @@ def _members(view: Listing) -> Finding:
         witness = (
             f"bucket {bucket} holds {view.name(int(code))} more often than it lists it; {witness}"
         )
-    return Finding.none(catalogue.MEMBERS, int(wrong), witness=witness)
+    return Finding.limited(catalogue.MEMBERS, int(wrong), witness=witness)
 
 
 def _room(view: Listing) -> Finding:
@@ -205,11 +206,9 @@ def _room(view: Listing) -> Finding:
         FROM asked AS n LEFT JOIN room USING (id) WHERE n.n > coalesce(room.n, 0)
         """
     )
-    witness = None
-    if wrong:
-        witness = f"{people} people alike have {view.name(int(code))}, their buckets list it for "
-        witness += f"{room} of them"
-    return Finding.none(catalogue.ROOM, int(wrong), witness=witness)
+    name = view.name(int(code)) if wrong else ""
+    found = f"{people} people alike have {name}, their buckets list it for {room} of them"
+    return Finding.limited(catalogue.ROOM, int(wrong), wrong=found)
 
 
 def _posteriors(view: Listing) -> Iterator[Finding]:
@@ -232,8 +231,9 @@ def _posteriors(view: Listing) -> Iterator[Finding]:
     histogram = Histogram(title, values, np.array(list(counts.values()), np.int64))
     ceilings = dict(zip(counts, guarantee.ceilings(histogram), strict=True))
     rows = case.rows(
-        f"SELECT l.code, s.n, max(l.n), arg_max(l.bucket, l.n) FROM {view.listed} AS l "
-        "JOIN sizes AS s USING (bucket) WHERE l.code IS NOT NULL GROUP BY l.code, s.n ORDER BY ALL"
+        "SELECT l.code, s.n, max(l.n), arg_max(l.bucket, (l.n, -l.bucket)) "
+        f"FROM {view.listed} AS l JOIN sizes AS s USING (bucket) "
+        "WHERE l.code IS NOT NULL GROUP BY l.code, s.n ORDER BY ALL"
     )
     largest: dict[int, tuple[Fraction, str]] = {}
     for code, size, count, bucket in rows:
@@ -245,7 +245,7 @@ def _posteriors(view: Listing) -> Iterator[Finding]:
         return largest[code][0] / ceilings[code] if ceilings[code] else Fraction(10**9)
 
     order = sorted(largest, key=lambda code: (-pressure(code), code))
-    yield Finding.none(
+    yield Finding.limited(
         catalogue.CEILINGS,
         sum(largest[code][0] > ceilings[code] for code in order),
         column=title,
@@ -256,18 +256,9 @@ def _posteriors(view: Listing) -> Iterator[Finding]:
     for code in order:
         (share, witness), several = largest[code], len(case.table.sensitive) > 1
         about = f"{view.name(code)} in {title}" if several else view.name(code)
+        more: dict[str, Any] = {"column": title, "about": about, "witness": witness}
         if ceilings[code] >= 1:
-            yield Finding.info(
-                catalogue.POSTERIOR, share, column=title, about=about, witness=witness
-            )
+            yield Finding.info(catalogue.POSTERIOR, share, **more)
             continue
-        yield Finding.limited(
-            catalogue.POSTERIOR,
-            share,
-            Direction.AT_MOST,
-            ceilings[code],
-            column=title,
-            about=about,
-            witness=witness,
-            disclosure=Disclosure.PUBLIC if disclosed else None,
-        )
+        more["disclosure"] = Disclosure.PUBLIC if disclosed else None
+        yield Finding.limited(catalogue.POSTERIOR, share, ceilings[code], **more)

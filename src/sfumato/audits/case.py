@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from sfumato.audits.findings import Finding
 from sfumato.columns import in_json
-from sfumato.draws import Draws
+from sfumato.draws import Draws, IntArray
 from sfumato.engines.choosing import with_counts
 from sfumato.engines.coding import SensitiveCoder
 from sfumato.engines.counting import take_profile
@@ -281,6 +282,15 @@ def same(one: str, other: str, names: Iterable[str]) -> str:
 def quoted(name: str) -> str:
     """A column name inside SQL."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def encoded(column: pa.ChunkedArray) -> tuple[pa.Array, IntArray]:
+    """The different values of a column, missing ones among them, and which each row has."""
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode(null_encoding="encode")
+    coded = column.combine_chunks()
+    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
+    return coded.dictionary, np.asarray(coded.indices.to_numpy(), np.int64)
 
 
 def _decoded(array: pa.Array) -> pa.Array:

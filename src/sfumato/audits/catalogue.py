@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from fractions import Fraction
+
+Figure = float | int | Fraction | str
 
 
 class Disclosure(Enum):
@@ -20,10 +23,32 @@ class Disclosure(Enum):
     VERDICT = "verdict"  # that it holds or fails, and nothing else
 
 
+class Direction(Enum):
+    """On which side of its limit a figure has to lie."""
+
+    AT_MOST = "at most"
+    AT_LEAST = "at least"
+    EXACTLY = "exactly"
+    ONE_OF = "one of"
+
+    def allows(self, value: Figure, limit: Figure) -> bool:
+        """Whether a figure keeps its limit.
+
+        >>> Direction.AT_MOST.allows(3, 2), Direction.ONE_OF.allows("system", "system, key-file")
+        (False, True)
+        """
+        if self is Direction.ONE_OF:
+            return str(value) in str(limit).split(", ")
+        if self is Direction.EXACTLY or isinstance(value, str) or isinstance(limit, str):
+            return value == limit
+        return value <= limit if self is Direction.AT_MOST else value >= limit
+
+
 @dataclass(frozen=True)
 class AuditCheck:
     """One check. `title` may name {column} and {about}; `judges` says that it holds a column to
-    its promise, where others only see whether the release is what it says.
+    its promise, where others only see whether the release is what it says. A figure of it has to
+    lie on the side of its limit that `direction` names.
 
     >>> GROUP_SIZE.title_of("disease")
     'group size of disease'
@@ -33,17 +58,19 @@ class AuditCheck:
     title: str
     disclosure: Disclosure = Disclosure.VERDICT
     judges: bool = False
+    direction: Direction = Direction.AT_MOST
 
     def title_of(self, column: str | None = None, about: str | None = None) -> str:
         return self.title.format(column=column, about=about)
 
 
 _PUBLIC, _DIFFERENCES, _CHANCE = Disclosure.PUBLIC, Disclosure.DIFFERENCES, Disclosure.CHANCE
+_EXACTLY, _AT_LEAST = Direction.EXACTLY, Direction.AT_LEAST
 
 # every release
-RANDOMNESS = AuditCheck("randomness", "randomness", _PUBLIC)
-ROWS = AuditCheck("rows", "rows", _DIFFERENCES)
-WITHHELD = AuditCheck("withheld", "rows that the mechanism leaves out", _PUBLIC)
+RANDOMNESS = AuditCheck("randomness", "randomness", _PUBLIC, direction=Direction.ONE_OF)
+ROWS = AuditCheck("rows", "rows", _DIFFERENCES, direction=_EXACTLY)
+WITHHELD = AuditCheck("withheld", "rows that the mechanism leaves out", _PUBLIC, direction=_EXACTLY)
 QUASI_COLUMNS = AuditCheck(
     "quasi-columns", "quasi-identifiers that differ from the table's", _PUBLIC
 )
@@ -56,7 +83,10 @@ PROMISE = AuditCheck("promise", "promise about {column}", judges=True)
 
 # people with several rows
 PERSON_ROWS = AuditCheck(
-    "person-rows", "rows published of all people, {about} of each at most", _PUBLIC
+    "person-rows",
+    "rows published of all people, {about} of each at most",
+    _PUBLIC,
+    direction=_EXACTLY,
 )
 PERSON_TOGETHER = AuditCheck(
     "person-together", "people with several records, each of which has the promise to itself"
@@ -75,7 +105,7 @@ REPLAY_MANIFEST = AuditCheck(
 )
 
 # draws, without the receipt
-DRAWS = AuditCheck("draws", "draws by the stated operators", _CHANCE)
+DRAWS = AuditCheck("draws", "draws by the stated operators", _CHANCE, direction=_AT_LEAST)
 POWER = AuditCheck("power", "people of a group that would not be noticed were they shown truly")
 
 # perturbed values
@@ -91,13 +121,15 @@ PART_POSTERIOR = AuditCheck(
 )
 
 # decoys
-GROUP_SIZE = AuditCheck("group-size", "group size of {column}", _PUBLIC, judges=True)
+GROUP_SIZE = AuditCheck(
+    "group-size", "group size of {column}", _PUBLIC, judges=True, direction=_EXACTLY
+)
 ELIGIBILITY = AuditCheck("eligibility", "eligibility of {column}", judges=True)
 
 # samples copied back
 PLAN = AuditCheck("plan", "plan")
 PLAN_PART = AuditCheck("plan-part", "{about} as planned")
-EXACT_TAILS = AuditCheck("exact-tails", "exact tails of {column}", _CHANCE, judges=True)
+EXACT_TAILS = AuditCheck("exact-tails", "exact tails of {column}", _CHANCE, True, _AT_LEAST)
 GROUP_SIZES = AuditCheck("group-sizes", "group sizes", _DIFFERENCES)
 COPIES = AuditCheck("copies", "copies of the sample", _DIFFERENCES)
 SCALES = AuditCheck("scales", "scales of parts", _DIFFERENCES)
@@ -137,6 +169,6 @@ GROUP_SHARE = AuditCheck(
 
 # one release after another
 HISTORY = AuditCheck("history", "history")
-PERSONAL_DRAWS = AuditCheck("personal-draws", "draws that belong to people")
+PERSONAL_DRAWS = AuditCheck("personal-draws", "draws that belong to people", direction=_EXACTLY)
 SAME_OPERATOR = AuditCheck("same-operator", "operator of {column} as before")
 AS_BEFORE = AuditCheck("as-before", "people whose {column} is not as published before")

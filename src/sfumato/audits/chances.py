@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,21 @@ class Tests:
     people: IntArray | None = None
     truth: FloatArray | None = None
 
+    @classmethod
+    def joined(cls, tests: Sequence[Tests]) -> Tests:
+        """All of these as one kind; where one has people, all have."""
+        ends = np.cumsum([len(one.exponents) for one in tests])
+
+        def name(test: int) -> str:
+            which = int(np.searchsorted(ends, test, side="right"))
+            return tests[which].name(test - int(ends[which]) + len(tests[which].exponents))
+
+        def all_of(field: str) -> Any:
+            arrays = [getattr(one, field) for one in tests]
+            return None if arrays[0] is None else np.concatenate(arrays)
+
+        return cls(all_of("exponents"), name, all_of("people"), all_of("truth"))
+
 
 def count_exponents(
     high: FloatArray, low: FloatArray, moments: Callable[[float], FloatArray]
@@ -39,3 +55,9 @@ def count_exponents(
     for slope in (*UP[UP <= 64], *DOWN):  # counts are whole: more would add nothing
         best = np.maximum(best, slope * (high if slope > 0 else low) - moments(slope))
     return np.asarray(best - np.log(2))
+
+
+def sum_exponents(gap: Any, variance: Any, most: float) -> FloatArray:
+    """−log of Bernstein's bound on the chance that sums of independent terms, of at most `most`
+    each, are so far from their means, on either side."""
+    return np.asarray(gap**2 / np.maximum(2 * (variance + most * gap / 3), 1e-300) - np.log(2))

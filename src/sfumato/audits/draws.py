@@ -24,11 +24,18 @@ from sfumato.audits import catalogue
 from sfumato.audits.assignment import bucket_tests, row_tests
 from sfumato.audits.case import AuditCase, concerns
 from sfumato.audits.chances import ALARM, DOWN, UP, FloatArray, Tests, count_exponents
-from sfumato.audits.classes import EquivalenceClasses, find_classes
-from sfumato.audits.findings import Direction, Finding
-from sfumato.audits.following import MOST_VALUES, AgreementGroups, Chances, ValuePairs
+from sfumato.audits.findings import Finding
+from sfumato.audits.following import (
+    MOST_VALUES,
+    AgreementGroups,
+    Chances,
+    EquivalenceClasses,
+    ValuePairs,
+    find_classes,
+    value_name,
+)
 from sfumato.audits.perturbed import quotas_of
-from sfumato.audits.sampled import sampled_distances
+from sfumato.audits.sampled import sample_tests
 from sfumato.columns import value_text
 from sfumato.draws import IntArray
 from sfumato.guarantees import ReconstructionPrivacy
@@ -60,7 +67,6 @@ def check_draws(case: AuditCase) -> Iterator[Finding]:
     yield Finding.limited(
         catalogue.DRAWS,
         chance,
-        Direction.AT_LEAST,
         ALARM,
         witness=f"{sum(len(tests.exponents) for tests in kinds):,} tests"
         + (", the clearest:" if patterns else ""),
@@ -77,8 +83,7 @@ def _tests(case: AuditCase) -> Iterator[Tests]:
     if isinstance(case.release, BucketedRelease):
         yield from bucket_tests(case)
     elif isinstance(case.guarantee, ReconstructionPrivacy):
-        for exponents, name in sampled_distances(case):
-            yield Tests(exponents, name)
+        yield from sample_tests(case)
     elif isinstance(case.release, PerturbedRelease):
         classes, chances = find_classes(case), dict[str, Chances]()
         for column, operator in case.release.operators.items():
@@ -140,45 +145,39 @@ def _agreement(
     case: AuditCase, classes: EquivalenceClasses, column: str, chances: Chances
 ) -> Iterator[Tests]:
     """Everybody, and by true value, by quasi-identifier and by both."""
-    operator = case.release.operators[column]
-    shown = classes.shown[column]
-    if isinstance(operator, Parts):
-        shown = operator.symbol_codes[shown]
-    true = classes.cells(classes.true, classes.true[column])
+    operator, values = case.release.operators[column], case.profile.histograms[column].values
     alone = isinstance(operator, Decoy)
-    pairs = ValuePairs.of(classes, true, classes.cells(classes.shown, shown), chances, alone=alone)
+    pairs = _pairs(case, classes, (column,), chances, alone=alone)
     if pairs is None:
         return
-    values = [value_text(value) for value in case.profile.histograms[column].values]
-    everybody = AgreementGroups(pairs, np.zeros(len(pairs.owner), np.int64), False,
-                        lambda _: f"everybody in {column!r}")  # fmt: skip
-    groups = [AgreementGroups(pairs, pairs.shown, True, lambda code: f"true value {values[code]}")]
-    for quasi in classes.quasi:
-        group = quasi.group[pairs.owner]
-        groups.append(AgreementGroups(pairs, group, False, quasi.name))
-        both = group[pairs.cell] * len(values) + pairs.shown
-
-        def name(key: int, of: Callable[[int], str] = quasi.name) -> str:
-            value, code = divmod(key, len(values))
-            return f"{of(value)} with {values[code]}"
-
-        groups.append(AgreementGroups(pairs, both, True, name))
-    for slope in UP:
-        moments = pairs.moments(slope)
-        for each in (everybody, *groups):
-            each.add(slope, *moments)
-    for slope in DOWN:
-        everybody.add(slope, *pairs.moments(slope), case.withheld_by_plan)
-    yield everybody.tests(2)
-    numbers = np.concatenate([np.full(len(group.keys), n) for n, group in enumerate(groups)])
-    starts = np.searchsorted(numbers, np.arange(len(groups)))
-    tests = [group.tests() for group in groups]
-    yield Tests(
-        np.concatenate([test.exponents for test in tests]),
-        lambda test: groups[int(numbers[test])].name(test - int(starts[int(numbers[test])])),
-        np.concatenate([test.people for test in tests if test.people is not None]),
-        np.concatenate([test.truth for test in tests if test.truth is not None]),
+    apart, names = pairs.apart(), [value_text(value) for value in values]
+    everybody = AgreementGroups(
+        pairs, np.zeros(len(pairs.owner), np.int64), lambda _: f"everybody in {column!r}"
     )
+    by_cell: list[AgreementGroups] = []
+    by_pair = [AgreementGroups(apart, apart.shown, lambda code: f"true value {names[code]}")]
+    for quasi, (of_place, place) in classes.quasi.items():
+        group, named = place[pairs.owner], value_name(quasi, of_place)
+        by_cell.append(AgreementGroups(pairs, group, named))
+        both = group[pairs.cell] * len(names) + pairs.shown
+
+        def name(key: int, named: Callable[[int], str] = named) -> str:
+            group, code = divmod(key, len(names))
+            return f"{named(group)} with {names[code]}"
+
+        by_pair.append(AgreementGroups(apart, both, name))
+    for slope in (*UP, *DOWN):
+        raised = pairs.raised(slope)
+        moments = pairs.moments(raised)
+        everybody.add(slope, moments, case.withheld_by_plan)
+        if slope > 0:
+            for each in by_cell:
+                each.add(slope, moments)
+            moments = apart.moments(raised)
+            for each in by_pair:
+                each.add(slope, moments)
+    yield everybody.tests(2)
+    yield Tests.joined([group.tests() for group in (*by_cell, *by_pair)])
 
 
 def _coin(
@@ -190,30 +189,43 @@ def _coin(
     """Two columns agree with the truth together as often as two independent draws do."""
     first, second = columns
     values = len(case.profile.histograms[second].values)
-    operators = [case.release.operators[name] for name in columns]
-    sides = []
-    for rows in (classes.true, classes.shown):
-        codes = [rows[name] for name in columns]
-        if rows is classes.shown:
-            codes = [o.symbol_codes[c] if isinstance(o, Parts) else c
-                     for o, c in zip(operators, codes, strict=True)]  # fmt: skip
-        sides.append(classes.cells(rows, codes[0] * values + codes[1]))
 
     def both(x: IntArray, y: IntArray) -> FloatArray:
         drawn = chances[first](x // values, y // values)
         return drawn * chances[second](x % values, y % values)
 
-    alone = any(isinstance(operator, Decoy) for operator in operators)
-    true, shown = sides
-    pairs = ValuePairs.of(classes, true, shown, both, alone=alone)
+    alone = any(isinstance(case.release.operators[name], Decoy) for name in columns)
+    pairs = _pairs(case, classes, columns, both, alone=alone)
     if pairs is not None:
         every = np.zeros(len(pairs.owner), np.int64)
-        agreement = AgreementGroups(
-            pairs, every, False, lambda _: f"{first!r} and {second!r} together"
-        )
+        agreement = AgreementGroups(pairs, every, lambda _: f"{first!r} and {second!r} together")
         for slope in UP:
-            agreement.add(slope, *pairs.moments(slope))
+            agreement.add(slope, pairs.moments(pairs.raised(slope)))
         yield Tests(agreement.exponents, agreement.name)
+
+
+def _pairs(
+    case: AuditCase,
+    classes: EquivalenceClasses,
+    columns: tuple[str, ...],
+    chances: Chances,
+    *,
+    alone: bool,
+) -> ValuePairs | None:
+    """Everybody by what is true and what is shown of them in these columns together."""
+    sides = []
+    for rows in (classes.true, classes.shown):
+        code, values = np.zeros(len(rows["owner"]), np.int64), 1
+        for column in columns:
+            operator, codes = case.release.operators[column], rows[column]
+            if rows is classes.shown and isinstance(operator, Parts):
+                codes = operator.symbol_codes[codes]
+            number = len(case.profile.histograms[column].values)
+            code = np.where((code < 0) | (codes < 0), -1, code * number + codes)
+            values *= number
+        sides.append(classes.cells(rows, code, values))
+    true, shown = sides
+    return ValuePairs.of(classes.sizes, true, shown, chances, alone=alone)
 
 
 # -- fit to the operator ---------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from msgspec import convert
 
 from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase, concerns, quoted
-from sfumato.audits.findings import Direction, Finding
+from sfumato.audits.findings import Finding
 from sfumato.columns import Column, Range, Values, value_text, value_to_json
 from sfumato.engines.binning import bins_of
 from sfumato.engines.publication import missing_rule
@@ -35,47 +35,36 @@ from sfumato.table.staging import is_coded
 def check_randomness(case: AuditCase) -> Iterator[Finding]:
     """A seeded release protects nobody: whoever guesses the seed can undo the draws."""
     randomness = case.release.manifest.randomness
-    yield Finding.limited(
-        catalogue.RANDOMNESS,
-        randomness,
-        Direction.ONE_OF,
-        "system, key-file",
-        witness="made with --seed: for experiments only" if randomness == "seeded" else None,
-    )
+    wrong = "made with --seed: for experiments only" if randomness == "seeded" else None
+    yield Finding.limited(catalogue.RANDOMNESS, randomness, "system, key-file", wrong=wrong)
 
 
 @concerns(Release)
 def check_mechanism(case: AuditCase) -> Iterator[Finding]:
     """The mechanism that the manifest names can keep the promise that it names."""
-    mechanism, witness = case.mechanism, None
+    mechanism, wrong = case.mechanism, None
     if mechanism is None:
         return
     if not mechanism.keeps(case.guarantee):
-        witness = f"{mechanism} does not keep {case.guarantee}"
+        wrong = f"{mechanism} does not keep {case.guarantee}"
     elif case.rows_per_person > 1 and not mechanism.several_rows:
-        witness = f"{mechanism} keeps its promise for one row of a person"
-    yield Finding.plain(catalogue.MECHANISM, witness is None, witness=witness)
+        wrong = f"{mechanism} keeps its promise for one row of a person"
+    yield Finding.plain(catalogue.MECHANISM, wrong)
 
 
 @concerns(Release)
 def check_rows(case: AuditCase) -> Iterator[Finding]:
     """Published and withheld records together are the table."""
     manifest = case.release.manifest
-    yield Finding.limited(
-        catalogue.ROWS,
-        manifest.rows + manifest.suppressed,
-        Direction.EXACTLY,
-        case.profile.rows,
-        witness=f"{manifest.suppressed:,} suppressed" if manifest.suppressed else None,
-    )
+    witness = f"{manifest.suppressed:,} suppressed" if manifest.suppressed else None
+    rows = manifest.rows + manifest.suppressed
+    yield Finding.limited(catalogue.ROWS, rows, case.profile.rows, witness=witness)
     if isinstance(case.release, PerturbedRelease) and case.release.scales is None:
         # whoever chose the rows to leave out could tell who the others are
-        decoys = [
-            operator for operator in case.release.operators.values() if isinstance(operator, Decoy)
-        ]
+        groups = [o.groups for o in case.release.operators.values() if isinstance(o, Decoy)]
         rows = manifest.rows + case.withheld_by_plan
-        most = rows % decoys[0].groups if decoys else 0
-        yield Finding.limited(catalogue.WITHHELD, case.withheld_by_plan, Direction.EXACTLY, most)
+        most = rows % groups[0] if groups else 0
+        yield Finding.limited(catalogue.WITHHELD, case.withheld_by_plan, most)
 
 
 @concerns(Release)
@@ -89,7 +78,7 @@ def check_domains(case: AuditCase) -> Iterator[Finding]:
     wrong = [strange for column in case.release.columns for strange in _strange(case, column)
              if column.role == "quasi" or column not in before]  # fmt: skip
     if not wrong or case.declared:
-        yield Finding.none(catalogue.DOMAINS, len(wrong), listed=tuple(wrong))
+        yield Finding.limited(catalogue.DOMAINS, len(wrong), listed=tuple(wrong))
         return
     witness = "stated, or added? The receipt tells, or a table with its declaration:"
     yield Finding.skipped(catalogue.DOMAINS, witness=witness, listed=tuple(wrong))
@@ -168,11 +157,7 @@ def check_facts(case: AuditCase) -> Iterator[Finding]:
     drawn = isinstance(release, PerturbedRelease) and plan.sampling is None
     if drawn and case.mechanism is not None:
         combinations = told_by_release(case.table, release, case.profile, case.guarantee)
-        beyond = tuple(
-            combination.column
-            for combination in combinations
-            if combination.exceeds and not manifest.joint
-        )
+        beyond = tuple(one.column for one in combinations if one.exceeds and not manifest.joint)
         wrong += [] if plan.beyond == beyond else ["beyond"]
         public = {} if case.plan is None else case.plan.public()
         part = convert(public, PerturbedPart) if "operators" in public else plan
@@ -183,7 +168,7 @@ def check_facts(case: AuditCase) -> Iterator[Finding]:
             wrong += [name for name in facts if getattr(part, name) != getattr(plan, name)]
         elif plan.floors or plan.common:
             wrong.append("floors, common")
-    yield Finding.none(catalogue.FACTS, len(wrong), listed=tuple(wrong))
+    yield Finding.limited(catalogue.FACTS, len(wrong), listed=tuple(wrong))
 
 
 def _cuts_follow(case: AuditCase, nodes: Sequence[BlockNode]) -> bool:
@@ -208,6 +193,5 @@ def check_quasi_columns(case: AuditCase) -> Iterator[Finding]:
         f"coalesce(-sum(n) FILTER (n < 0), 0)::BIGINT FROM {case.balance}"
     )
     off = invented + abs(absent - case.release.manifest.suppressed)
-    witness = f"{invented:,} published records match no raw record, {absent:,} raw records are "
-    witness += "not there"
-    yield Finding.none(catalogue.QUASI_COLUMNS, off, witness=witness if off else None)
+    wrong = f"{invented:,} published records match no raw record, {absent:,} raw records are "
+    yield Finding.limited(catalogue.QUASI_COLUMNS, off, wrong=wrong + "not there")

@@ -10,12 +10,10 @@ from fractions import Fraction
 from itertools import groupby
 from typing import Any
 
-from sfumato.audits.catalogue import PERSON_TOGETHER, AuditCheck, Disclosure
+from sfumato.audits.catalogue import PERSON_TOGETHER, AuditCheck, Direction, Disclosure, Figure
 from sfumato.engines.exposure import Exposure
 from sfumato.results import Result as Shown
 from sfumato.results import ResultTable, Tone, as_json, cell_text, untitled
-
-Figure = float | int | Fraction | str
 
 SHOWN = 12  # findings of one check that the text shows; JSON has all of them
 EXPOSED = 5  # lines of what is shown of people all the same
@@ -32,27 +30,6 @@ class CheckResult(Enum):
     INFO = "info"  # a figure that nothing was promised about
 
 
-class Direction(Enum):
-    """On which side of its limit a figure has to lie."""
-
-    AT_MOST = "at most"
-    AT_LEAST = "at least"
-    EXACTLY = "exactly"
-    ONE_OF = "one of"
-
-    def allows(self, value: Figure, limit: Figure) -> bool:
-        """Whether a figure keeps its limit.
-
-        >>> Direction.AT_MOST.allows(3, 2), Direction.ONE_OF.allows("system", "system, key-file")
-        (False, True)
-        """
-        if self is Direction.ONE_OF:
-            return str(value) in str(limit).split(", ")
-        if self is Direction.EXACTLY or isinstance(value, str) or isinstance(limit, str):
-            return value == limit
-        return value <= limit if self is Direction.AT_MOST else value >= limit
-
-
 @dataclass(frozen=True)
 class Finding:
     """One check of one thing: what was measured, what is allowed, and where it was worst.
@@ -67,43 +44,44 @@ class Finding:
     column: str | None = None
     value: Figure | None = None
     limit: Figure | None = None
-    direction: Direction | None = None
     about: str | None = None
     witness: str | None = None
     listed: tuple[str, ...] = ()
     disclosure: Disclosure | None = None  # where it is not the check's
 
     def __post_init__(self) -> None:
-        if self.value is None or self.limit is None:
+        if self.result is not CheckResult.OK or self.value is None or self.limit is None:
             return
-        if self.direction is None:
-            raise ValueError(f"The limit of {self.title!r} needs a direction.")
-        kept = self.direction.allows(self.value, self.limit)
-        if self.result is CheckResult.OK and not kept:
+        if not self.check.direction.allows(self.value, self.limit):
             raise ValueError(f"{self.title!r} is beyond its limit and cannot be called fine.")
 
     @classmethod
     def limited(
-        cls, check: AuditCheck, value: Figure, direction: Direction, limit: Figure, **more: Any
+        cls,
+        check: AuditCheck,
+        value: Figure,
+        limit: Figure = 0,
+        *,
+        wrong: str | None = None,
+        **more: Any,
     ) -> Finding:
-        """Holds where the value keeps its limit.
+        """Holds where the value keeps its limit; of what is counted, where nothing was found. What
+        is `wrong` is the witness of a check that fails.
 
         >>> from sfumato.audits.catalogue import ROWS
-        >>> print(Finding.limited(ROWS, 9, Direction.EXACTLY, 10))
+        >>> print(Finding.limited(ROWS, 9, 10))
         failed  rows: 9 (exactly 10)
         """
-        result = CheckResult.OK if direction.allows(value, limit) else CheckResult.FAILED
-        return cls(check, result, value=value, limit=limit, direction=direction, **more)
+        if kept := check.direction.allows(value, limit):
+            wrong = None
+        result = CheckResult.OK if kept else CheckResult.FAILED
+        return cls(check, result, value=value, limit=limit, **{"witness": wrong, **more})
 
     @classmethod
-    def none(cls, check: AuditCheck, number: int, **more: Any) -> Finding:
-        """Holds where nothing of what is counted was found."""
-        return cls.limited(check, number, Direction.AT_MOST, 0, **more)
-
-    @classmethod
-    def plain(cls, check: AuditCheck, holds: bool, **more: Any) -> Finding:
-        """A yes or no without a figure."""
-        return cls(check, CheckResult.OK if holds else CheckResult.FAILED, **more)
+    def plain(cls, check: AuditCheck, wrong: str | None, **more: Any) -> Finding:
+        """Without a figure to compare: holds where nothing is wrong."""
+        result = CheckResult.OK if wrong is None else CheckResult.FAILED
+        return cls(check, result, witness=wrong, **more)
 
     @classmethod
     def skipped(cls, check: AuditCheck, **more: Any) -> Finding:
@@ -118,6 +96,11 @@ class Finding:
     @property
     def title(self) -> str:
         return self.check.title_of(self.column, self.about)
+
+    @property
+    def direction(self) -> Direction | None:
+        """On which side of its limit, if it has one, the figure has to lie."""
+        return None if self.limit is None else self.check.direction
 
     @property
     def holds(self) -> bool | None:
@@ -150,11 +133,11 @@ class Finding:
         return "" if self.value is None else ("p = " if self.tests else "") + _number(self.value)
 
     def limit_text(self) -> str:
-        if self.limit is None or self.direction is None:
+        if self.limit is None:
             return ""
         if self.tests:
             return f"alarm below {_number(self.limit)}"
-        return f"{self.direction.value} {_number(self.limit)}"
+        return f"{self.check.direction.value} {_number(self.limit)}"
 
     def where_text(self) -> str:
         """The witness and the first of the names that belong to it."""
@@ -187,7 +170,7 @@ class Verdict(Shown):
     verdict, then says what failed or was skipped; `text(verbose=True)` has every check.
 
     >>> from sfumato.audits.catalogue import ROWS
-    >>> print(Verdict((Finding.limited(ROWS, 10, Direction.EXACTLY, 10),), "l-diversity(2) of s"))
+    >>> print(Verdict((Finding.limited(ROWS, 10, 10),), "l-diversity(2) of s"))
     The release keeps its promise: l-diversity(2) of s.
     1 check: 1 ok (--verbose shows them).
     """

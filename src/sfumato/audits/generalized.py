@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.audits import catalogue
-from sfumato.audits.case import AuditCase, concerns
-from sfumato.audits.findings import Direction, Finding
+from sfumato.audits.case import AuditCase, concerns, encoded
+from sfumato.audits.findings import Finding
 from sfumato.columns import Column, value_text
 from sfumato.draws import BoolArray, IntArray
 from sfumato.guarantees import CeilingGuarantee
@@ -43,42 +42,31 @@ class Ranges:
         published = pc.index_in(shown, value_set=domain).fill_null(-1)  # −1: not in the table
         self.published = np.asarray(published.to_numpy(), np.int64)
         self.people = int(self.raw.num_rows)
-        self.around = [
-            _ranges(self, column) if column.kind == "numeric" else _sets(self, column)
-            for column in case.release.quasi
-        ]
+        self.around = [_around(self, column) for column in case.release.quasi]
 
     def matching(self, record: int) -> BoolArray:
         """The published rows whose ranges and sets hold what the record has."""
         return np.asarray(np.logical_and.reduce([around(record) for around in self.around]))
 
 
-def _ranges(ranges: Ranges, column: Column) -> Callable[[int], BoolArray]:
-    """Of a record: the rows whose range holds its value."""
-    low, high = (_numbers(ranges.records.column(n)) for n in ranges.case.release.shown_as(column))
-    value = _numbers(ranges.raw.column(column.name))
-    return lambda record: (low <= value[record]) & (value[record] <= high)
-
-
-def _numbers(column: pa.ChunkedArray) -> npt.NDArray[np.float64]:
-    return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
-
-
-def _sets(ranges: Ranges, column: Column) -> Callable[[int], BoolArray]:
-    """Of a record: the rows whose set holds its value."""
-    lists, raw = (t.column(column.name).combine_chunks() for t in (ranges.records, ranges.raw))
-    lists, raw = (
-        pa.concat_arrays(a.chunks) if isinstance(a, pa.ChunkedArray) else a for a in (lists, raw)
-    )
-    domain = raw.unique()
-    value = pc.index_in(raw, value_set=domain).to_numpy()
+def _around(ranges: Ranges, column: Column) -> Callable[[int], BoolArray]:
+    """Of a record: the rows whose range or set holds its value."""
+    shown = [ranges.records.column(name) for name in ranges.case.release.shown_as(column)]
+    raw = ranges.raw.column(column.name)
+    if column.kind == "numeric":
+        low, high, value = (
+            np.asarray(numbers.cast(pa.float64(), safe=False).to_numpy(), np.float64)
+            for numbers in (*shown, raw)
+        )
+        return lambda record: (low <= value[record]) & (value[record] <= high)
+    lists, (domain, code_of_record) = pa.concat_arrays(shown[0].chunks), encoded(raw)
     codes = pc.index_in(lists.flatten(), value_set=domain).fill_null(len(domain)).to_numpy()
     order = np.argsort(codes, kind="stable")
     rows = np.repeat(np.arange(len(lists)), np.diff(lists.offsets.to_numpy()))[order]
     starts = np.searchsorted(codes[order], np.arange(len(domain) + 1))
 
     def around(record: int) -> BoolArray:
-        code, holds = value[record], np.zeros(len(lists), np.bool_)
+        code, holds = code_of_record[record], np.zeros(len(lists), np.bool_)
         holds[rows[starts[code] : starts[code + 1]]] = True
         return holds
 
@@ -94,11 +82,10 @@ def check_generalized(case: AuditCase) -> Iterator[Finding]:
     yield _counts(ranges)
     for name, marginal in release.marginals.items():
         positions = places_of(release.column(name), ranges.raw.column(name).combine_chunks())
-        people = np.bincount(
-            marginal.cell[positions[positions >= 0]], minlength=len(marginal.people)
-        )
+        cells = marginal.cell[positions[positions >= 0]]
+        people = np.bincount(cells, minlength=len(marginal.people))
         off = int(np.abs(people - marginal.people).sum()) + int((positions < 0).sum())
-        yield Finding.none(catalogue.MARGINALS, off, column=name)
+        yield Finding.limited(catalogue.MARGINALS, off, column=name)
     yield from _coverage(ranges)
     if case.matches is None:
         yield Finding.skipped(
@@ -118,10 +105,8 @@ def _counts(ranges: Ranges) -> Finding:
     foreign, lacking = int((ranges.published < 0).sum()), counts - shown
     off = foreign + int(np.maximum(-lacking, 0).sum())
     off += abs(int(np.maximum(lacking, 0).sum()) - ranges.case.release.manifest.suppressed)
-    witness = f"{foreign:,} rows show a value that the table does not have" if foreign else None
-    return Finding.none(
-        catalogue.VALUE_COUNTS, off, column=ranges.histogram.column, witness=witness
-    )
+    wrong = f"{foreign:,} rows show a value that the table does not have" if foreign else None
+    return Finding.limited(catalogue.VALUE_COUNTS, off, column=ranges.histogram.column, wrong=wrong)
 
 
 def _coverage(ranges: Ranges) -> Iterator[Finding]:
@@ -148,7 +133,6 @@ def _coverage(ranges: Ranges) -> Iterator[Finding]:
     yield Finding.limited(
         catalogue.COVERAGE,
         sum(number < needed for number in fitting),
-        Direction.AT_MOST,
         release.manifest.suppressed,
         about=f"{needed} published rows{whole}",
         witness=f"fewest rows of a record: {min(fitting, default=0):,}; most: "
@@ -157,7 +141,6 @@ def _coverage(ranges: Ranges) -> Iterator[Finding]:
     yield Finding.limited(
         catalogue.IMPOSSIBLE,
         impossible,
-        Direction.AT_MOST,
         release.manifest.suppressed,
         about=whole,
         witness=None if case.repeated else "necessary, not sufficient: receipts show the matches",
@@ -204,7 +187,6 @@ def _shares(
     return Finding.limited(
         check,
         share,
-        Direction.AT_MOST,
         ceiling,
         column=ranges.histogram.column,
         about=side,

@@ -12,15 +12,14 @@ from fractions import Fraction
 
 from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase, concerns, same
-from sfumato.audits.findings import Direction, Finding
+from sfumato.audits.findings import Finding
+from sfumato.audits.perturbed import ENTRYWISE
 from sfumato.columns import value_text
 from sfumato.engines.cautions import repeating_columns
 from sfumato.guarantees import ReconstructionPrivacy
 from sfumato.guarantees.base import odds
 from sfumato.profile import Histogram
 from sfumato.release import BucketedRelease, PerturbedRelease, Release
-
-FOLLOWED = ("uniform", "fine-grain", "general")  # operators that draw each record by itself
 
 
 def follows_chosen_rows(case: AuditCase) -> bool:
@@ -29,7 +28,7 @@ def follows_chosen_rows(case: AuditCase) -> bool:
         return True
     if not isinstance(case.release, PerturbedRelease) or case.release.scales is not None:
         return False  # what was drawn for sampled groups follows from all of a group's rows
-    return {operator.form for operator in case.release.operators.values()} <= set(FOLLOWED)
+    return {operator.form for operator in case.release.operators.values()} <= set(ENTRYWISE)
 
 
 @concerns(Release)
@@ -42,12 +41,10 @@ def check_people(case: AuditCase) -> Iterator[Finding]:
     else:
         for seen in repeating_columns(case.table):
             if seen.identifies:
-                yield Finding.info(
-                    catalogue.PERSON_TOGETHER,
-                    f"perhaps, by column {seen.name!r}",
-                    witness=f"{seen.different:,} different values in {seen.rows:,} rows; if it "
-                    f"names people, audit with --key {seen.name}",
-                )
+                witness = f"{seen.different:,} different values in {seen.rows:,} rows; if it names "
+                witness += f"people, audit with --key {seen.name}"
+                named = f"perhaps, by column {seen.name!r}"
+                yield Finding.info(catalogue.PERSON_TOGETHER, named, witness=witness)
 
 
 def _rows_of_people(case: AuditCase) -> Iterator[Finding]:
@@ -62,7 +59,6 @@ def _rows_of_people(case: AuditCase) -> Iterator[Finding]:
     yield Finding.limited(
         catalogue.PERSON_ROWS,
         case.release.rows + case.withheld_by_plan if rule.suppressed == withheld else -1,
-        Direction.EXACTLY,
         int(published),
         about=str(rule.rows),
         witness=f"{int(withheld):,} rows beyond that, the manifest says {rule.suppressed:,}",
@@ -84,7 +80,7 @@ def _rows_of_people(case: AuditCase) -> Iterator[Finding]:
     witness = f"{people:,} people whom their quasi-identifiers single out"
     if beyond:
         witness = f"{int(most):,} rows of one person; {witness}"
-    yield Finding.none(catalogue.PERSON_MOST, int(beyond), about=str(rule.rows), witness=witness)
+    yield Finding.limited(catalogue.PERSON_MOST, int(beyond), about=str(rule.rows), witness=witness)
 
 
 def _several(case: AuditCase, key: str) -> Finding:
@@ -93,13 +89,13 @@ def _several(case: AuditCase, key: str) -> Finding:
         "SELECT count(*) FILTER (n > 1), max(n) FROM (SELECT count(*) AS n FROM raw GROUP BY __key)"
     )
     if not several:
-        return Finding.none(catalogue.PERSON_TOGETHER, 0)
+        return Finding.limited(catalogue.PERSON_TOGETHER, 0)
     said = [f"up to {int(most):,} of one"]
     said += [
         _ceiling_then(case, histogram, int(most)) for histogram in case.profile.histograms.values()
     ]
     said.append(f"publish with --person {key}")
-    return Finding.none(catalogue.PERSON_TOGETHER, int(several), witness="; ".join(said))
+    return Finding.limited(catalogue.PERSON_TOGETHER, int(several), witness="; ".join(said))
 
 
 def _ceiling_then(case: AuditCase, histogram: Histogram, most: int) -> str:

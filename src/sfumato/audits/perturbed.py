@@ -11,7 +11,7 @@ import numpy as np
 from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase, concerns, quoted
 from sfumato.audits.catalogue import Disclosure
-from sfumato.audits.findings import Direction, Finding
+from sfumato.audits.findings import Finding
 from sfumato.columns import value_text
 from sfumato.draws import IntArray
 from sfumato.engines.counting import count_holders
@@ -22,7 +22,7 @@ from sfumato.mechanisms.perturbed import within
 from sfumato.operators import Decoy, Operator, Parts
 from sfumato.release import PerturbedRelease
 
-ENTRYWISE = ("uniform", "fine-grain", "general")  # one matrix over the column's values
+ENTRYWISE = ("uniform", "fine-grain", "general")  # each record by one matrix over the values
 
 
 @concerns(PerturbedRelease)
@@ -63,14 +63,13 @@ def check_amplification(case: AuditCase) -> Iterator[Finding]:
         code = max(beyond or codes, key=used)
         gain, limit = gains[code], limits[code]
         assert limit is not None
-        witness = f"{value_text(histogram.values[code])}: a published value tells more than that"
+        wrong = f"{value_text(histogram.values[code])}: a published value tells more than that"
         yield Finding.limited(
             catalogue.AMPLIFICATION,
             math.inf if gain is None else gain,
-            Direction.AT_MOST,
             limit,
             column=column,
-            witness=witness if beyond else None,
+            wrong=wrong,
             # a limit that does not follow from shares is a number of the promise
             disclosure=None if guarantee.limits_follow_shares else Disclosure.PUBLIC,
         )
@@ -83,16 +82,13 @@ def _of_person(
     rows, joint = case.rows_per_person, case.release.manifest.joint
     drawn = list(case.release.operators.values()) if joint else [operator]
     try:
-        product: Fraction | float = (
-            math.prod(operator.amplification() for operator in drawn) ** rows
-        )
+        product: Fraction | float = math.prod(one.amplification() for one in drawn) ** rows
     except ZeroDivisionError:
         product = math.inf
     parts = [f"{rows} rows"] if rows > 1 else []
     return Finding.limited(
         catalogue.AMPLIFICATION,
         product,
-        Direction.AT_MOST,
         guarantee.common_limit(column, case.profile.histograms[column].values),
         column=column,
         witness=" and ".join([*parts, "all columns"] if joint else parts) + " of a person together",
@@ -117,12 +113,8 @@ def check_parts(case: AuditCase) -> Iterator[Finding]:
             continue
         quotas = quotas_of(case, column, operator)
         if quotas is None:
-            yield Finding.plain(
-                catalogue.SUBTABLES,
-                False,
-                column=column,
-                witness="they are not those that the mechanism makes of this table",
-            )
+            wrong = "they are not those that the mechanism makes of this table"
+            yield Finding.plain(catalogue.SUBTABLES, wrong, column=column)
             continue
         names = ", ".join(map(quoted, case.release.shown_as(case.release.column(column))))
         shown = case.columns(f"SELECT {names}, count(*)::BIGINT AS n FROM published GROUP BY ALL")
@@ -133,12 +125,8 @@ def check_parts(case: AuditCase) -> Iterator[Finding]:
             minlength=len(operator.parts),
         )
         off = np.abs(sizes - quotas.sum(axis=1))
-        yield Finding.none(
-            catalogue.PART_SIZES,
-            int(off.sum()),
-            column=column,
-            witness=f"part {int(off.argmax())}" if off.any() else None,
-        )
+        wrong = f"part {int(off.argmax())}"
+        yield Finding.limited(catalogue.PART_SIZES, int(off.sum()), column=column, wrong=wrong)
         if isinstance(case.guarantee, RhoPrivacy):
             yield _posterior(case, column, operator, quotas, case.guarantee)
 
@@ -169,12 +157,7 @@ def _posterior(
         if posterior > worst:
             worst, witness = posterior, f"{value_text(histogram.values[code])} in part {number}"
     return Finding.limited(
-        catalogue.PART_POSTERIOR,
-        float(worst),
-        Direction.AT_MOST,
-        float(promise.rho2),
-        column=column,
-        witness=witness,
+        catalogue.PART_POSTERIOR, float(worst), float(promise.rho2), column=column, witness=witness
     )
 
 
@@ -189,24 +172,16 @@ def check_decoys(case: AuditCase) -> Iterator[Finding]:
         return
     for column, operator in case.release.operators.items():
         if not isinstance(operator, Decoy):
-            witness = f"has no decoys; the promise asks for groups of {guarantee.size}"
-            yield Finding.plain(catalogue.GROUP_SIZE, False, column=column, witness=witness)
+            wrong = f"has no decoys; the promise asks for groups of {guarantee.size}"
+            yield Finding.plain(catalogue.GROUP_SIZE, wrong, column=column)
             continue
         histogram, size = case.profile.histograms[column], operator.groups
-        yield Finding.limited(
-            catalogue.GROUP_SIZE, size, Direction.EXACTLY, guarantee.size, column=column
-        )
+        yield Finding.limited(catalogue.GROUP_SIZE, size, guarantee.size, column=column)
         common = int(np.argmax(histogram.counts))
         people, most = int(histogram.counts[common]), histogram.rows // size
         name = value_text(histogram.values[common])
-        yield Finding.limited(
-            catalogue.ELIGIBILITY,
-            people,
-            Direction.AT_MOST,
-            most,
-            column=column,
-            witness=f"{name} would repeat in a group" if people > most else None,
-        )
+        wrong = f"{name} would repeat in a group"
+        yield Finding.limited(catalogue.ELIGIBILITY, people, most, column=column, wrong=wrong)
         # where posteriors are limited besides: each of a group's values is one's own with 1/c
         ceilings = guarantee.ceilings(histogram)
         lowest = ceilings.index(min(ceilings))
@@ -214,7 +189,6 @@ def check_decoys(case: AuditCase) -> Iterator[Finding]:
             yield Finding.limited(
                 catalogue.POSTERIOR,
                 Fraction(1, size),
-                Direction.AT_MOST,
                 ceilings[lowest],
                 column=column,
                 about=value_text(histogram.values[lowest]),

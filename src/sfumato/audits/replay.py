@@ -16,7 +16,7 @@ import numpy as np
 
 from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase
-from sfumato.audits.findings import Finding
+from sfumato.audits.findings import CheckResult, Finding
 from sfumato.audits.spelling import WORDS, differing_rows
 from sfumato.draws import IntArray, seed_of
 from sfumato.engines.publishing import ENGINES, repeat
@@ -70,15 +70,14 @@ def check_replay(case: AuditCase, receipt: Receipt) -> Iterator[Finding]:
     stated, matches = case.release.manifest, list[Matches]()
     key, origin = receipt.draws.reveal(), receipt.draws.origin
     seed = None if origin == "seeded" else seed_of(bytes.fromhex(key), SEEDS)
-    yield Finding.plain(
-        catalogue.KEY,
-        seed is None and origin != "seeded",
-        value=origin if seed is None else "seeded",
-        witness=None if seed is None else f"the receipt says {origin}; it is the seed {seed}",
-    )
+    if seed is None and origin != "seeded":
+        yield Finding.plain(catalogue.KEY, None, value=origin)
+    else:
+        wrong = None if seed is None else f"the receipt says {origin}; it is the seed {seed}"
+        yield Finding(catalogue.KEY, CheckResult.FAILED, value="seeded", witness=wrong)
     if origin == "key-file" and case.table.key is None:
-        witness = "the receipt says key-file, but names no column of keys"
-        yield Finding.plain(catalogue.REPLAY, False, witness=witness)
+        wrong = "the receipt says key-file, but names no column of keys"
+        yield Finding.plain(catalogue.REPLAY, wrong)
         return
     with scratch_space() as folder:
         try:
@@ -90,21 +89,21 @@ def check_replay(case: AuditCase, receipt: Receipt) -> Iterator[Finding]:
                 lambda made, place: matches.append(Matches.of(made, place)),
             )
         except InfeasibleGuarantee as error:
-            yield Finding.plain(catalogue.REPLAY, False, witness=str(error))
+            yield Finding.plain(catalogue.REPLAY, str(error))
             return
         number, where = 0, f"{manifest.rows:,} records drawn again"
         pairs = [([name], [name]) for name in manifest.files if "/" not in name]
         pairs.insert(0, (record_names(stated.files), record_names(manifest.files)))
         for ours, theirs in pairs:
             if [stated.files[n] for n in ours] != [manifest.files[n] for n in theirs]:
-                differing, how = differing_rows(
+                rows, how = differing_rows(
                     [case.release.path / n for n in ours], [folder / "release" / n for n in theirs]
                 )
-                where = f"{Path(ours[0]).parts[0]}, {how}" if differing and not number else where
-                number += differing
-    yield Finding.none(catalogue.REPLAY, number, witness=where)
+                where = f"{Path(ours[0]).parts[0]}, {how}" if rows and not number else where
+                number += rows
+    yield Finding.limited(catalogue.REPLAY, number, witness=where)
     case.repeated, case.matches = True, matches[0] if matches else None
     passed = {"files", "sfumato", "writer", *(() if stated.sfumato == __version__ else WORDS)}
     written, again = stated.to_json(), manifest.to_json()
-    wrong = [name for name in written if name not in passed and written[name] != again[name]]
-    yield Finding.none(catalogue.REPLAY_MANIFEST, len(wrong), listed=tuple(wrong))
+    differing = [name for name in written if name not in passed and written[name] != again[name]]
+    yield Finding.limited(catalogue.REPLAY_MANIFEST, len(differing), listed=tuple(differing))

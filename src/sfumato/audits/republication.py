@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase, concerns, quoted, same
-from sfumato.audits.findings import Direction, Finding
+from sfumato.audits.findings import CheckResult, Finding
 from sfumato.columns import value_text
 from sfumato.errors import DataError
 from sfumato.release import PerturbedRelease, Release, scan
@@ -32,32 +32,24 @@ def check_previous(case: AuditCase) -> Iterator[Finding]:
         return
     now, then = case.release, case.before
     if not all(isinstance(release, PerturbedRelease) for release in (now, then)):
-        yield Finding.plain(
-            catalogue.HISTORY,
-            False,
-            value=f"{then.kind}, then {now.kind}",
-            witness="such a release draws afresh for everybody, and tells more each time",
-        )
+        wrong = "such a release draws afresh for everybody, and tells more each time"
+        yield Finding.plain(catalogue.HISTORY, wrong, value=f"{then.kind}, then {now.kind}")
         return
-    sources = (then.manifest.randomness, now.manifest.randomness)
     yield Finding.limited(
         catalogue.PERSONAL_DRAWS,
-        " and ".join(sources),
-        Direction.EXACTLY,
+        f"{then.manifest.randomness} and {now.manifest.randomness}",
         "key-file and key-file",
-        witness=None if set(sources) == {"key-file"} else "only a key file repeats a person's draw",
+        wrong="only a key file repeats a person's draw",
     )
     sensitive = [column.name for column in now.sensitive if _has(then.sensitive, column.name)]
     for column in sensitive:
-        witness = _difference(then, now, column)
-        yield Finding.plain(
-            catalogue.SAME_OPERATOR, witness is None, column=column, witness=witness
-        )
-        if witness is None:
+        difference = _difference(then, now, column)
+        yield Finding.plain(catalogue.SAME_OPERATOR, difference, column=column)
+        if difference is None:
             yield _alike(case, then, column)
     if not sensitive:
         witness = "no sensitive column was published before"
-        yield Finding.plain(catalogue.HISTORY, True, witness=witness)
+        yield Finding(catalogue.HISTORY, CheckResult.OK, witness=witness)
 
 
 def _has(columns: Sequence[Any], name: str) -> bool:
@@ -142,7 +134,7 @@ def _alike(case: AuditCase, then: Release, column: str) -> Finding:
         witness += f"; {who or 'somebody'}: {value_text(row['old'])}, then {value_text(row['new'])}"
     if lost and case.before_table is None:
         witness += "; if their values changed, give --previous-table and --key to show it"
-    return Finding.none(catalogue.AS_BEFORE, lost, column=column, witness=witness)
+    return Finding.limited(catalogue.AS_BEFORE, lost, column=column, witness=witness)
 
 
 def _people(case: AuditCase, columns: str, column: str) -> pa.Table:

@@ -6,14 +6,15 @@ audit makes it again and holds the release against it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase, concerns, quoted
-from sfumato.audits.findings import CheckResult, Direction, Finding
+from sfumato.audits.chances import Tests, sum_exponents
+from sfumato.audits.findings import CheckResult, Finding
 from sfumato.columns import in_json, value_text, value_to_json
 from sfumato.draws import IntArray
 from sfumato.guarantees import ReconstructionPrivacy
@@ -72,14 +73,14 @@ def check_sampled(case: AuditCase) -> Iterator[Finding]:
     """Everything exact about a release under reconstruction privacy."""
     sampled = Sampled.of(case)
     if sampled is None:
-        witness = f"'{case.release.manifest.mechanism}' makes no plan for '{case.guarantee}'"
-        yield Finding.plain(catalogue.PLAN, False, witness=witness)
+        wrong = f"'{case.release.manifest.mechanism}' makes no plan for '{case.guarantee}'"
+        yield Finding.plain(catalogue.PLAN, wrong)
         return
     public, stated = sampled.plan.public(), in_json(case.release.plan)
     for part, what in (("operators", "operator"), ("merges", "merges"), ("sampling", "sampling")):
         same = stated.get(part, {}) == public.get(part, {})
         other = None if same else "the manifest's differ from what the promise and the table give"
-        yield Finding.plain(catalogue.PLAN_PART, same, about=what, witness=other)
+        yield Finding.plain(catalogue.PLAN_PART, other, about=what)
         if not same:
             return
     yield _tails(sampled)
@@ -99,7 +100,6 @@ def _tails(sampled: Sampled) -> Finding:
         plan.histogram.column,
         float(worst[where]),
         chance,
-        Direction.AT_LEAST,
         witness=witness + sampled.group_text(where) if short else None,
     )
 
@@ -115,13 +115,10 @@ def _copies(sampled: Sampled) -> Iterator[Finding]:
     total = len(plan.groups)
     wanted = np.where(plan.samples > 0, plan.groups.sizes, 0)
     off = np.flatnonzero(np.bincount(groups, counts, minlength=total) != wanted)
-    yield Finding.none(
-        catalogue.GROUP_SIZES,
-        len(off) + sampled.strangers,
-        witness=f"{sampled.strangers:,} rows belong to no group of the table"
-        if sampled.strangers
-        else sampled.group_text(int(off[0])) if len(off) else None,
-    )  # fmt: skip
+    found = sampled.group_text(int(off[0])) if len(off) else ""
+    if sampled.strangers:
+        found = f"{sampled.strangers:,} rows belong to no group of the table"
+    yield Finding.limited(catalogue.GROUP_SIZES, len(off) + sampled.strangers, wrong=found)
     # one value of a group can stand under several parts in a broken release only: that is seen too
     size = plan.groups.sizes[groups]
     n = np.maximum(plan.samples[groups], 1)
@@ -133,21 +130,17 @@ def _copies(sampled: Sampled) -> Iterator[Finding]:
     wrong &= np.bincount(groups, minlength=total) > 0
     wrong[groups[least > most]] = True
     where = np.flatnonzero(wrong)
-    yield Finding.none(
-        catalogue.COPIES,
-        len(where),
-        witness=f"{sampled.group_text(int(where[0]))} was not made from "
-        f"{int(plan.samples[where[0]])} records"
-        if len(where)
-        else None,
-    )
+    made = ""
+    if len(where):
+        made = f"{sampled.group_text(int(where[0]))} was not made from "
+        made += f"{int(plan.samples[where[0]])} records"
+    yield Finding.limited(catalogue.COPIES, len(where), wrong=made)
     off = rows["part"] != plan.parts(groups)
-    yield Finding.none(catalogue.SCALES, int(off.sum()))
+    yield Finding.limited(catalogue.SCALES, int(off.sum()))
 
 
-def sampled_distances(case: AuditCase) -> Iterator[tuple[np.ndarray, Callable[[int], str]]]:
-    """−log of bounds on the chances (Bernstein's) that samples agree with the truth so often, and
-    that values are published so often.
+def sample_tests(case: AuditCase) -> Iterator[Tests]:
+    """How often samples agree with the truth, and how often each value is published.
 
     Agreement is Σ over draws of the drawn value's true share f in its group, T·n/N draws for T
     copies. With mean Σ n (p Σ f² + q); draws add at most Σ n Σ (p f + q) f² to the variance, the
@@ -172,19 +165,14 @@ def sampled_distances(case: AuditCase) -> Iterator[tuple[np.ndarray, Callable[[i
     true = np.where(pairs[position] == shown, share[position], 0.0)
     rate = n[rows["group"]] / groups.sizes[rows["group"]]
     agreed = float((rows["count"] * rate * true).sum())
-    gap = abs(agreed - mean)
     witness = f"{agreed:,.0f} sampled records agree with the truth, {mean:,.0f} expected"
-    exponent = gap**2 / (2 * (variance + gap / 3) + 1e-300) - np.log(2)
-    yield np.array([exponent]), lambda _: witness
+    yield Tests(sum_exponents(np.array([abs(agreed - mean)]), variance, 1), lambda _: witness)
     kept = plan.samples > 0
     most = float((groups.sizes[kept] / plan.samples[kept]).max(initial=1.0)) + 1
     published = np.bincount(rows["value"], rows["count"], minlength=m)
     means, variances = plan.moments(plan.samples)
-    gaps = np.abs(published - means)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        exponents = np.nan_to_num(gaps**2 / 2 / (variances + most * gaps / 3)) - np.log(2)
     values = [value_text(value) for value in plan.histogram.values]
-    yield (
-        exponents,
+    yield Tests(
+        sum_exponents(np.abs(published - means), variances, most),
         lambda k: f"{values[k]}: {published[k]:,.0f} published, {means[k]:,.0f} expected",
     )

@@ -22,8 +22,9 @@ import pyarrow.parquet as pq
 from sfumato.audits import catalogue
 from sfumato.audits.findings import Finding
 from sfumato.columns import Values
+from sfumato.engines.exposure import shown_histogram
 from sfumato.engines.publication import WRITER
-from sfumato.engines.spelling import BUCKET, Spelled, spell
+from sfumato.engines.spelling import BUCKET, Spelled, row_groups, spell
 from sfumato.engines.words import with_words
 from sfumato.errors import SfumatoError
 from sfumato.guarantees import parse_guarantee
@@ -53,7 +54,9 @@ def check_spelling(release: Release) -> Iterator[Finding]:
         again = rewrite(release, folder / "release")
         files = list(_different_files(release, again, folder / "release"))
     manifest = list(_different_parts(release, again))
-    yield Finding.none(catalogue.SPELLING, len(files) + len(manifest), listed=(*manifest, *files))
+    yield Finding.limited(
+        catalogue.SPELLING, len(files) + len(manifest), listed=(*manifest, *files)
+    )
     stated, respelled = release.manifest, again
     if (stated.sfumato, stated.writer) != (respelled.sfumato, respelled.writer):
         yield Finding.skipped(
@@ -70,8 +73,10 @@ def rewrite(release: Release, to: Path) -> Manifest:
     manifest = release.manifest
     columns = _spelled(release)
     records = partial(_rows, release.records, columns)
-    lists, first = None, list[int]([0])
+    lists, first, shown = None, list[int]([0]), dict[str, Histogram]()
     if isinstance(release, BucketedRelease):
+        counted = {column.name: shown_histogram(release, column) for column in release.sensitive}
+        shown = {name: counts for name, counts in counted.items() if counts is not None}
         lists = partial(_rows, [release.file("sensitive")], columns)
         first = list(release.first_buckets) if release.tree is not None else [0]
     with BundleWriter(to) as bundle:
@@ -85,23 +90,7 @@ def rewrite(release: Release, to: Path) -> Manifest:
             mechanism=_named(manifest.mechanism),
             plan=_derived(release),
         )
-        return bundle.finish(with_words(plain, listed_counts(release)))
-
-
-def listed_counts(release: Release) -> dict[str, Histogram]:
-    """How many people have each value, as far as the release says."""
-    if not isinstance(release, BucketedRelease):
-        return {}
-    by_column, stated = {}, release.histogram
-    table = release.side_table("sensitive")
-    number = table.column("count").to_numpy()
-    for column in release.sensitive:
-        values = tuple(release.domain(column.name).to_pylist())
-        counts = np.bincount(release.shown_codes(table, column.name), number, len(values))
-        if stated is not None:  # of one column only: fakes are listed too
-            counts = np.asarray(stated)
-        by_column[column.name] = Histogram(column.name, values, counts.astype(np.int64))
-    return by_column
+        return bundle.finish(with_words(plain, shown))
 
 
 def _derived(release: Release) -> Any:
@@ -263,14 +252,10 @@ def _floats(table: pa.Table) -> bool:
 
 def _pieces(paths: Sequence[Path]) -> Iterator[pa.Table]:
     """The rows of the files in tables of as many rows, however they were written."""
-    whole = None
-    for path in paths:
-        with opened_parquet(path) as file:
-            for batch in file.iter_batches(batch_size=_AT_ONCE):
-                piece = pa.Table.from_batches([batch])
-                whole = piece if whole is None else pa.concat_tables([whole, piece])
-                while whole.num_rows >= _AT_ONCE:
-                    yield whole.slice(0, _AT_ONCE)
-                    whole = whole.slice(_AT_ONCE)
-    if whole is not None and whole.num_rows:
-        yield whole
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for path in paths:
+            with opened_parquet(path) as file:
+                yield from file.iter_batches(batch_size=_AT_ONCE)
+
+    return row_groups((), pq.read_schema(paths[0]), batches(), _AT_ONCE)

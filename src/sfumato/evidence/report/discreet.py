@@ -30,14 +30,12 @@ def shown_finding(finding: Finding) -> Finding:
         return finding
     if level is Disclosure.WITHOUT_LIMIT:
         # fine limits follow from the shares: γₓ = θ(1 − fₓ)/(1 − θfₓ) could be solved for fₓ
-        return replace(finding, limit=None, direction=None)
+        return replace(finding, limit=None)
     if level is Disclosure.DIFFERENCES:
         return replace(finding, witness=None, listed=())
     if level is Disclosure.CHANCE and isinstance(finding.value, float):
         value = two_digits(finding.value)
-        kept = finding.limit is None or (
-            finding.direction is not None and finding.direction.allows(value, finding.limit)
-        )
+        kept = finding.limit is None or finding.check.direction.allows(value, finding.limit)
         if finding.result is CheckResult.OK and not kept:
             value = finding.value  # so close to the limit that two digits would cross it
         return replace(finding, value=value, witness=None, listed=())
