@@ -149,3 +149,16 @@ def list_some(items: Sequence[str], most: int = 12) -> str:
     shown = ", ".join(items[:most])
     rest = len(items) - most
     return f"{shown} and {rest} more" if rest > 0 else shown
+
+
+def domain_text(domain: Values | Range | None, most: int = 12) -> str:
+    """A domain in a few words, `most` of its values by name.
+
+    >>> domain_text(Values(("F", "M"))), domain_text(Range(16, 93)), domain_text(None)
+    ("'F', 'M'", '16 … 93', 'more than 10,000 values')
+    """
+    if domain is None:
+        return "more than 10,000 values"
+    if isinstance(domain, Values):
+        return list_some([value_text(value) for value in domain.values], most)
+    return f"{domain.low} … {domain.high}{', or missing' if domain.missing else ''}"

@@ -306,8 +306,8 @@ def test_several_columns_are_priced_by_the_plan_that_is_published() -> None:
     profile = profile_for(table, promise, mechanism)
     plan = mechanism.plan(profile, promise, Draws.system())
     for column, errors in cost.options[0].errors.items():
-        (predicted,) = error_by_count(plan, profile, [200], column=column)
-        assert errors[-1] == pytest.approx(predicted.error, rel=0.1)
+        (predicted,) = error_by_count(plan, profile, column, [200]).values()
+        assert errors[-1] == pytest.approx(predicted, rel=0.1)
 
 
 def test_several_columns_cost_what_the_plan_says() -> None:

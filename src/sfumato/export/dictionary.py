@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sfumato.columns import Range, Values, list_some, value_text
+from sfumato.columns import domain_text, list_some
 from sfumato.export.described import Described, Field
 from sfumato.pages import Block, sections_page
 from sfumato.results import untitled
@@ -28,7 +28,7 @@ def dictionary(release: Described) -> str:
             f"Table {table.name}",
             [
                 f"{table.title}; {table.rows:,} rows in {list_some(table.files)}.",
-                untitled(columns, [(f.name, _type(f), f.label, _values(f)) for f in table.fields]),
+                untitled(columns, [(f.name, _type(f), f.label, _domain(f)) for f in table.fields]),
             ],
         )
         for table in release.tables
@@ -48,10 +48,5 @@ def _type(field: Field) -> str:
     return f"set of {field.basic}" if field.several else field.basic
 
 
-def _values(field: Field) -> str:
-    domain = None if field.column is None else field.column.domain
-    if isinstance(domain, Values):
-        return list_some([value_text(value) for value in domain.values])
-    if isinstance(domain, Range) and domain.low is not None:
-        return f"{domain.low} to {domain.high}{', or missing' if domain.missing else ''}"
-    return ""
+def _domain(field: Field) -> str:
+    return "" if field.column is None else domain_text(field.column.domain)

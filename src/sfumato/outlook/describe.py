@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.columns import Range, Values, list_some, value_text
+from sfumato.columns import domain_text, value_text
 from sfumato.draws import Draws
 from sfumato.engines.choosing import choose_plan, possible_mechanisms, with_counts
 from sfumato.engines.counting import Progress, no_progress, take_profile
@@ -22,7 +22,7 @@ from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.mechanisms import Mechanism, given_mechanism
 from sfumato.outlook.catalogue import allowed_guarantees
-from sfumato.outlook.survey import Description, survey
+from sfumato.outlook.survey import Description, marker_notes, survey
 from sfumato.profile import Histogram, Profile
 from sfumato.queries.estimators import estimators_of
 from sfumato.release import Release
@@ -120,16 +120,10 @@ def _markers(table: Table, profile: Profile) -> list[str]:
     domains = staged(table).domains
     values = {name: domains[name].to_pylist() for name in table.quasi if name in domains}
     values |= {name: list(histogram.values) for name, histogram in profile.histograms.items()}
-    markers = {
+    return marker_notes({
         name: [v for v in sorted(map(str, value)) if v.strip().casefold() in MARKERS]
         for name, value in values.items()
-    }
-    return [
-        f"Column {name!r} has the value {', '.join(map(repr, marks))}. If it stands for what is "
-        f"not known, say --missing-markers '{','.join(marks)}'."
-        for name, marks in markers.items()
-        if marks
-    ]
+    })  # fmt: skip
 
 
 def _columns(table: Table, profile: Profile) -> ResultTable:
@@ -203,7 +197,7 @@ def _release(release: Release) -> Description:
     ]
     heads = ("column", "role", "type", "kind", "domain")
     columns = [
-        (c.name, c.role, c.type, c.kind, _domain(c.domain, _NAMED)) for c in manifest.columns
+        (c.name, c.role, c.type, c.kind, domain_text(c.domain, _NAMED)) for c in manifest.columns
     ]
     exposed = [(line,) for line in str(exposure_of(release)).splitlines()]
     tables = [
@@ -218,18 +212,3 @@ def _release(release: Release) -> Description:
         )
     against = "Does not protect against: " + "; ".join(manifest.does_not_protect) + "."
     return Description(manifest.rows, tables, [*manifest.statement, *manifest.caveats, against])
-
-
-def _domain(domain: Values | Range | None, most: int = 0) -> str:
-    """A domain in a few words; `most` of its values by name.
-
-    >>> _domain(Values(("F", "M")), 8), _domain(Range(16, 93)), _domain(None)
-    ("'F', 'M'", '16 … 93', 'more than 10,000 values')
-    """
-    if domain is None:
-        return "more than 10,000 values"
-    if isinstance(domain, Range):
-        return f"{domain.low} … {domain.high}"
-    if most:
-        return list_some([value_text(value) for value in domain.values], most=most)
-    return f"{len(domain):,} values"

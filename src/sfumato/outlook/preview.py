@@ -64,11 +64,11 @@ def preview(
             {"column": column, "value": value, "share": float(share), "ceiling": float(ceiling)}
             for value, share, ceiling in limits
         ]
-        predicted = error_by_count(plan, profile, column=column)
+        predicted = error_by_count(plan, profile, column)
         errors += [
-            {"column": column, "count": p.count, "error": _finite(p.error)} for p in predicted
+            {"column": column, "count": n, "error": _finite(e)} for n, e in predicted.items()
         ]
-        values = error_by_value(plan, profile, USUAL_COUNT, column=column)
+        values = error_by_value(plan, profile, column, USUAL_COUNT)
         by_value += [{"column": column, "value": label(v), "error": _finite(e)} for v, e in values]
     words = Facts.of_plan(chosen, guarantee, plan, profile.histograms)
     return {

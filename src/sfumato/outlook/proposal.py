@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.columns import Value, value_to_json
+from sfumato.columns import value_to_json
 from sfumato.draws import Draws
 from sfumato.engines.counting import Progress, no_progress, take_profile
 from sfumato.engines.person_rows import one_row_each
@@ -110,14 +110,17 @@ def propose(file: str | Path, *, progress: Progress = no_progress) -> Proposal:
     name = str(file)
     options = _reading_options(name)
     seen = survey(name, _reading(options), progress=progress)
-    if options.pop("header", "") == "no":  # names say as much
-        options["columns"] = _names(seen)
-        seen = survey(name, _reading(options), progress=progress)
+    better = dict(options)
+    if better.pop("header", "") == "no":  # names say as much
+        better["columns"] = _names(seen)
+    if any(column.padded for column in seen.columns):
+        better["trim"] = True
     markers = sorted({text for column in seen.columns for text in column.markers} - {"-", "--"})
     if markers and "missing-markers" not in options:
-        options["missing-markers"] = ",".join(markers)
-        seen = survey(name, _reading(options), progress=progress)
-    return _proposal(name, options, seen, progress)
+        better["missing-markers"] = ",".join(markers)
+    if better != options:
+        seen = survey(name, _reading(better), progress=progress)
+    return _proposal(name, better, seen, progress)
 
 
 def _proposal(name: str, options: dict[str, Any], seen: Survey, progress: Progress) -> Proposal:
@@ -241,8 +244,7 @@ def _counted(
     """The table as it is proposed, and one row of each person counted."""
     said = {option.replace("-", "_"): value for option, value in table.items()}
     declared = read(name, **{"quasi": [], **said, "drop_rest": bool(left_out)})
-    rows = one_row_each(declared, Draws.system()) if declared.person else declared
-    return declared, take_profile(rows, progress=progress)
+    return declared, take_profile(one_row_each(declared, Draws.system()), progress=progress)
 
 
 def _meanings(declared: Table, profile: Profile) -> tuple[list[str], list[str]]:
@@ -271,22 +273,15 @@ def _meanings(declared: Table, profile: Profile) -> tuple[list[str], list[str]]:
 
 
 def _dominant(histogram: Histogram) -> Iterator[str]:
-    shares = histogram.shares
-    code = max(range(len(shares)), key=shares.__getitem__)
-    if shares[code] >= DOMINANT and histogram.values[code] is not None:
+    code = max(range(len(histogram.values)), key=histogram.shares.__getitem__)
+    share, value = float(histogram.shares[code]), histogram.values[code]
+    if share >= DOMINANT and value is not None:
+        text = str(value_to_json(value))
+        quoted = text.replace("'", "''")
         yield (
-            f"{100 * float(shares[code]):.0f} % have {_shown(histogram.values[code])} in "
-            f"{histogram.column!r}. If that is harmless to know, say so: "
-            f"{DEFAULT_PROMISE[:-1]}, open={_quoted(histogram.values[code])})."
+            f"{100 * share:.0f} % have {text!r} in {histogram.column!r}. If that is harmless to "
+            f"know, say so: {DEFAULT_PROMISE[:-1]}, open='{quoted}')."
         )
-
-
-def _shown(value: Value) -> str:
-    return "(missing)" if value is None else repr(str(value_to_json(value)))
-
-
-def _quoted(value: Value) -> str:
-    return "'" + str(value_to_json(value)).replace("'", "''") + "'"
 
 
 def _toml(value: Any) -> str:

@@ -106,7 +106,8 @@ class Bars:
 @dataclass(frozen=True)
 class SurveyedColumn:
     """What a first look counts of a column: `low`, `high` and `quintiles` are of numbers, days and
-    instants, `markers` texts that may stand for what is not known."""
+    instants, `markers` texts that may stand for what is not known; `padded` where blanks stand
+    around some of its texts."""
 
     name: str
     type: pa.DataType
@@ -118,6 +119,7 @@ class SurveyedColumn:
     quintiles: tuple[float, ...] = ()
     bars: Bars = Bars("values", (), 0)
     markers: tuple[str, ...] = ()
+    padded: bool = False
     suggestion: Suggestion = Suggestion("drop", "")
 
     @property
@@ -220,11 +222,13 @@ class SurveyedColumn:
 
     @property
     def may_repeat(self) -> bool:
-        """Whether its numbers lie as far apart as those of an identifier that several rows share;
-        so do those of a measure."""
-        if self.low is None or self.high is None or 3 * self.distinct < self.present:
-            return False
-        return self._shared and self.high - self.low > 10 * self.distinct
+        """Whether hardly any rows share a value, and numbers lie as far apart as those of an
+        identifier that several rows share; so do those of a measure."""
+        if self.low is None or self.high is None:
+            is_text = pa.types.is_string(self.type) and self.present > _LEAST_TEXTS
+            return is_text and self.distinct < self.present < 4 * self.distinct
+        few_share = 3 * self.distinct >= self.present
+        return few_share and self._shared and self.high - self.low > 10 * self.distinct
 
 
 def suggest(columns: Sequence[SurveyedColumn]) -> list[Suggestion]:
@@ -241,59 +245,38 @@ def suggest(columns: Sequence[SurveyedColumn]) -> list[Suggestion]:
     ['drop', 'person', 'quasi', 'sensitive', 'drop']
     """
     people = any(column.repeats for column in columns)
-    suggested = [_by_counts(column, people) for column in columns]
+    suggested = {column.name: _by_counts(column, people) for column in columns}
     first: dict[str, str] = {}  # the first column of each meaning
-    for place in _sensitive(columns, [k for k, done in enumerate(suggested) if done is None]):
-        meaning = columns[place].meaning
-        about = meaning.name if meaning else ""
+    for column in _sensitive([c for c in columns if suggested[c.name] is None]):
+        about = column.meaning.name if column.meaning else ""
         if about not in first and len(first) < MOST_SENSITIVE:
-            values = f"{columns[place].distinct:,} different values"
-            why = f"It has {values} that others may not know."
-            if columns[place].distinct > _MOST_VALUES:
+            why = f"It has {column.distinct:,} different values that others may not know."
+            if column.distinct > _MOST_VALUES:
                 why += " Give it bins."
-            suggested[place] = Suggestion("sensitive", why, about)
-            first[about] = columns[place].name
+            suggested[column.name] = Suggestion("sensitive", why, about)
+            first[about] = column.name
         else:
             like = f", like {first[about]!r}" if about in first else ""
             why = f"Sensitive as well{like}, and such columns tell more together."
-            suggested[place] = Suggestion("drop", why, about)
-    return [
-        suggestion or _by_name(column)
-        for suggestion, column in zip(suggested, columns, strict=True)
-    ]
+            suggested[column.name] = Suggestion("drop", why, about)
+    return [suggested[column.name] or _by_name(column) for column in columns]
 
 
-def _sensitive(columns: Sequence[SurveyedColumn], free: Sequence[int]) -> list[int]:
-    """Places of the sensitive columns: the most telling meanings first.
+def _sensitive(columns: Sequence[SurveyedColumn]) -> list[SurveyedColumn]:
+    """Those that are sensitive: the most telling meanings first.
 
     Where no column has such a meaning, the one with the most values that are still few: texts,
     else codes.
     """
-    few = [
-        index
-        for index in free
-        if 1 < columns[index].distinct <= _MOST_VALUES or columns[index].amount
-    ]
-    ranked = [
-        index
-        for meaning in MEANINGS
-        if meaning.role == "sensitive"
-        for index in few
-        if columns[index].meaning == meaning
-    ]
-    plain = [(columns[index].distinct, index) for index in few if not columns[index].visible]
+    few = [c for c in columns if 1 < c.distinct <= _MOST_VALUES or c.amount]
+    ranked = [c for m in MEANINGS if m.role == "sensitive" for c in few if c.meaning == m]
+    plain = [c for c in few if not c.visible]
     texts = [
-        (distinct, index)
-        for distinct, index in plain
-        if pa.types.is_boolean(columns[index].type)
-        or (pa.types.is_string(columns[index].type) and distinct > 2)
-    ]
-    codes = [
-        (distinct, index)
-        for distinct, index in plain
-        if pa.types.is_integer(columns[index].type) and distinct <= _MOST_CODES
-    ]
-    return ranked or [index for _, index in sorted(texts or codes)[-1:]]
+        c for c in plain
+        if pa.types.is_boolean(c.type) or (pa.types.is_string(c.type) and c.distinct > 2)
+    ]  # fmt: skip
+    codes = [c for c in plain if pa.types.is_integer(c.type) and c.distinct <= _MOST_CODES]
+    return ranked or sorted(texts or codes, key=lambda c: c.distinct)[-1:]
 
 
 def _by_counts(column: SurveyedColumn, people: bool) -> Suggestion | None:
@@ -314,8 +297,8 @@ def _by_counts(column: SurveyedColumn, people: bool) -> Suggestion | None:
     if column.may_repeat:
         return Suggestion(
             "drop",
-            f"{column.distinct:,} values in {column.present:,} rows: a measure, or an identifier "
-            "that repeats. If it names people, say so.",
+            f"{column.distinct:,} values in {column.present:,} rows: a measure, a text, or an "
+            "identifier that repeats. If it names people, say so.",
         )
     if column.alone and people:
         return Suggestion("drop", "No two rows have the same value: it names rows, not people.")
@@ -323,8 +306,6 @@ def _by_counts(column: SurveyedColumn, people: bool) -> Suggestion | None:
         return Suggestion("drop", "It only numbers the rows.")
     if column.alone:
         return Suggestion("key", "No two records have the same value, so it may name a person.")
-    if pa.types.is_string(column.type) and 4 * column.distinct > column.present > _LEAST_TEXTS:
-        return Suggestion("drop", "Hardly any rows share a text of it.")
     return None
 
 

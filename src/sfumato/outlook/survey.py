@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -64,20 +64,6 @@ class Survey(Description):
     label: str
     columns: tuple[SurveyedColumn, ...]
 
-    @classmethod
-    def of(cls, label: str, rows: int, columns: tuple[SurveyedColumn, ...]) -> Survey:
-        lines = [
-            (c.name, str(c.type), c.nulls, f"{c.distinct:,}", f"{c.role}?", c.suggestion.why)
-            for c in columns
-        ]
-        note = (
-            "Roles are yours to give: --quasi, --sensitive, --person, --key, --drop. Nothing is "
-            "taken from the suggestions."
-        )
-        heads = ("column", "type", "missing", "different", "perhaps", "why")
-        table = ResultTable("Columns", f"{label}, {rows:,} rows", heads, lines, note=note)
-        return cls(rows, (table,), (), label, columns)
-
 
 def survey(
     origin: Any, reading: Reading | None = None, *, progress: Progress = no_progress
@@ -114,7 +100,33 @@ def survey(
             columns.append(_look(connection, f"c{index}", field, rows))
     suggested = zip(columns, suggest(columns), strict=True)
     looked = tuple(replace(column, suggestion=suggestion) for column, suggestion in suggested)
-    return Survey.of(source.label, rows, looked)
+    lines = [
+        (c.name, str(c.type), c.nulls, f"{c.distinct:,}", f"{c.role}?", c.suggestion.why)
+        for c in looked
+    ]
+    note = (
+        "Roles are yours to give: --quasi, --sensitive, --person, --key, --drop. Nothing is "
+        "taken from the suggestions."
+    )
+    heads = ("column", "type", "missing", "different", "perhaps", "why")
+    table = ResultTable("Columns", f"{source.label}, {rows:,} rows", heads, lines, note=note)
+    notes = [
+        f"Column {c.name!r} has texts with blanks around them. If these mean nothing, say --trim."
+        for c in looked
+        if c.padded
+    ]
+    notes += marker_notes({c.name: c.markers for c in looked})
+    return Survey(rows, (table,), notes, source.label, looked)
+
+
+def marker_notes(markers: Mapping[str, Sequence[str]]) -> list[str]:
+    """Values, by column, that may stand for what is not known."""
+    return [
+        f"Column {name!r} has the value {', '.join(map(repr, marks))}. If it stands for what is "
+        f"not known, say --missing-markers '{','.join(marks)}'."
+        for name, marks in markers.items()
+        if marks
+    ]
 
 
 def _refuse_bombs(source: Source) -> None:
@@ -206,17 +218,18 @@ def _look(
     kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     number = _number(name, kind)
     marked = f"list(DISTINCT trim({name})) FILTER (lower(trim({name})) IN ({_MARKED}))"
-    texts = marked if pa.types.is_string(kind) else "NULL"
+    texts = f"{marked}, bool_or({name} <> trim({name}))"
+    texts = texts if pa.types.is_string(kind) else "NULL, NULL"
     fifths = "NULL" if number == "NULL" else f"quantile_cont({number}, [0.2, 0.4, 0.6, 0.8])"
     query = (
         f"SELECT count({name}), count(DISTINCT {name}), min({number}), max({number}), {texts}, "
         f"{fifths} FROM people"
     )
-    present, distinct, low, high, texts, fifths = connection.execute(query).fetchall()[0]
+    present, distinct, low, high, texts, padded, fifths = connection.execute(query).fetchall()[0]
     distinct = distinct if _plain(kind) else 0
     column = SurveyedColumn(
         field.name, field.type, rows, present, distinct, low, high, tuple(fifths or ()),
-        Bars("values", (), present), tuple(sorted(texts or ())),
+        Bars("values", (), present), tuple(sorted(texts or ())), bool(padded),
     )  # fmt: skip
     if not distinct or distinct > _IDENTIFYING * present:
         return column

@@ -66,9 +66,8 @@ class Pricing:
             plan = mechanism.plan(self.profile, promised, Draws.from_seed(0))
         errors = {}
         for column in self.profile.histograms:
-            predictions = error_by_count(plan, self.profile, sizes, column=column)
-            by_count = {predicted.count: predicted.error for predicted in predictions}
-            errors[column] = [by_count.get(size, math.nan) for size in sizes]
+            predicted = error_by_count(plan, self.profile, column, sizes)
+            errors[column] = [predicted.get(size, math.nan) for size in sizes]
         return errors
 
     def errors(self, promise: Guarantee, mechanism: Mechanism) -> Mapping[str, float]:
