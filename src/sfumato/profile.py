@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.blocks import ColumnBins
 from sfumato.columns import Value
 from sfumato.draws import IntArray
 
@@ -164,23 +165,6 @@ class Cells:
         for column, domain in zip(reversed(self.columns), reversed(self.domains), strict=True):
             rest, codes[column] = np.divmod(rest, len(domain))
         return {column: codes[column] for column in self.columns}
-
-
-@dataclass(frozen=True, eq=False)
-class ColumnBins:
-    """A quasi column in few bins: numbers by `edges`, other values one by one.
-
-    Bin i of numbers reaches from edge i − 1 to below edge i, a missing one stands in bin 0; bin i
-    of values is `values[i]`, as JSON has it, and the bin after the last everything else.
-    """
-
-    column: str
-    edges: tuple[float, ...] = ()
-    values: tuple[Value, ...] | None = None
-
-    @property
-    def number(self) -> int:
-        return len(self.edges) + 1 if self.values is None else len(self.values) + 1
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,11 +17,13 @@ from functools import cache
 from unittest import mock
 
 import numpy as np
+import pyarrow as pa
 
+from sfumato.blocks import BlockTree, ColumnBins, Cut
 from sfumato.mechanisms.buckets import tree as growing
 from sfumato.mechanisms.buckets.settings import Limits
 from sfumato.mechanisms.buckets.tree import Room, grow
-from sfumato.profile import BinnedCounts, ColumnBins, Histogram, Holdings
+from sfumato.profile import BinnedCounts, Histogram, Holdings
 
 VALUES = 3
 CEILING = Fraction(1, 2)
@@ -120,8 +122,5 @@ def _pairs(
 
 
 def _block(cell: int, cuts: tuple[object, ...]) -> int:
-    from sfumato.blocks import BlockTree, Cut
-
     tree = BlockTree(tuple(cut if isinstance(cut, Cut) else None for cut in cuts))
-    codes = {name: np.array([CELLS[cell][n]]) for n, name in enumerate("ab")}
-    return int(tree.walk(1, codes, lambda cut: np.array([True, False]))[0])
+    return int(tree.numbers(pa.table({name: [CELLS[cell][n]] for n, name in enumerate("ab")}))[0])

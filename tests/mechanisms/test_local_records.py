@@ -1,54 +1,15 @@
-"""Local buckets, record by record: blocks and buckets are looked up, and found the same."""
-
-import pickle
+"""Bins of quasi columns, of numbers and of cells."""
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sfumato as sf
-from sfumato import blocks
-from sfumato.blocks import BlockTree, Cut, near_integers, reached
+from sfumato.blocks import ColumnBins
 from sfumato.engines import binning
 from sfumato.engines.counting import take_profile
 from sfumato.profile import Holdings
-
-TREE = BlockTree(
-    (Cut("age", below=38), Cut("sex", values=("F",)), None, None, Cut("age", below=61), None, None)
-)
-
-
-def people(rows: int, seed: int = 0) -> pa.Table:
-    rng = np.random.default_rng(seed)
-    age = rng.integers(18, 80, rows)
-    sex = rng.choice(["F", "M", "X"], rows)
-    value = (age // 10 + (sex == "F") + rng.integers(0, 5, rows)) % 8
-    return pa.table({"age": age.astype(np.int16), "sex": sex, "value": value})
-
-
-def walked(tree: BlockTree, records: pa.Table, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """As a tree finds blocks that remembers none."""
-    with monkeypatch.context() as patch:
-        patch.setattr(blocks, "_REMEMBERED", 0)
-        return BlockTree(tree.cuts).numbers(records).tolist()
-
-
-def test_blocks_that_are_remembered_are_those_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    tree = BlockTree(TREE.cuts)
-    for seed in range(3):  # the second and third ask for what was met before, and for more
-        records = people(20 * 4**seed, seed)
-        assert tree.numbers(records).tolist() == walked(TREE, records, monkeypatch)
-    assert tree.numbers(people(0)).tolist() == []
-
-
-def test_a_tree_travels_without_what_it_remembers() -> None:
-    tree = BlockTree(TREE.cuts)
-    found = tree.numbers(people(500)).tolist()
-    sent = pickle.dumps(tree)
-    assert len(sent) < 1000
-    assert pickle.loads(sent).numbers(people(500)).tolist() == found
 
 
 @settings(max_examples=60, deadline=None)
@@ -62,17 +23,19 @@ def test_numbers_reach_the_edges_that_they_are_not_below(
 ) -> None:
     array = pa.array(np.array(numbers).astype(kind))
     expected = [sum(n >= edge for edge in edges) for n in numbers]
-    assert reached(np.array(sorted(edges)), array).tolist() == expected
+    assert ColumnBins("n", edges=tuple(sorted(edges))).of(array).tolist() == expected
 
 
-def test_integers_that_are_far_apart_or_missing_are_looked_at_one_by_one() -> None:
-    assert near_integers(pa.array([1, 10**6])) is None
-    assert near_integers(pa.array([1, None])) is None
-    assert near_integers(pa.array([2**63 + 1], pa.uint64())) is None
-    assert reached(np.array([5.0]), pa.array([None, 4, 9])).tolist() == [0, 0, 1]
-    assert reached(np.array([2.0**63]), pa.array([2**63 + 1], pa.uint64())).tolist() == [1]
-    low = np.array([-128, 127], np.int8)
-    assert reached(np.array([0.0]), pa.array(low)).tolist() == [0, 1]
+def test_numbers_that_are_missing_or_very_large_have_a_bin() -> None:
+    reached = ColumnBins("n", edges=(5.0,)).of(pa.array([None, 4, 9]))
+    assert reached.tolist() == [0, 0, 1]
+    assert ColumnBins("n", edges=(5.0,)).of(pa.array([np.nan, -np.inf, np.inf])).tolist() == [
+        0,
+        0,
+        1,
+    ]
+    large = pa.array([2**63 + 1], pa.uint64())
+    assert ColumnBins("n", edges=(2.0**63,)).of(large).tolist() == [1]
 
 
 def test_cells_are_counted_in_the_order_of_their_bins() -> None:

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sfumato.blocks import as_codes, as_numbers, reached
+from sfumato.blocks import ColumnBins, as_numbers
 from sfumato.columns import Value, value_to_json
 from sfumato.draws import IntArray
 from sfumato.operators.base import FloatArray
-from sfumato.profile import BinnedCounts, ColumnBins, Holdings
+from sfumato.profile import BinnedCounts, Holdings
 from sfumato.scratch import scratch_database
 from sfumato.table import Table
 from sfumato.table.staging import Staged, stage, staged
@@ -151,7 +151,7 @@ class Packer:
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         keys = np.zeros((len(self.names), batch.num_rows), np.int64)
         for bins, bin_field in zip(self.bins, self.fields, strict=False):
-            bin_codes = _bin(bins, batch.column(bins.column)).astype(np.int64)
+            bin_codes = bins.of(batch.column(bins.column)).astype(np.int64)
             keys[bin_field.word] |= bin_codes << bin_field.shift
         codes = {
             column: code[batch.column(column).indices.fill_null(len(code) - 1).to_numpy()]
@@ -159,14 +159,6 @@ class Packer:
         }
         keys[self.fields[-1].word] |= self._holdings.numbers(codes) << self.fields[-1].shift
         return pa.RecordBatch.from_arrays([pa.array(key) for key in keys], schema=self.schema)
-
-
-def _bin(bins: ColumnBins, array: pa.Array) -> npt.NDArray[np.uint8]:
-    if bins.values is None:
-        return reached(np.array(bins.edges), array)
-    codes, values = as_codes(array)
-    index_of = {value: n for n, value in enumerate(bins.values)}
-    return np.array([index_of.get(value, len(index_of)) for value in values], np.uint8)[codes]
 
 
 def count_binned(table: Table, holdings: Holdings) -> BinnedCounts:

@@ -26,11 +26,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.blocks import BlockTree, Cut
+from sfumato.blocks import BlockTree, ColumnBins, Cut
 from sfumato.draws import BoolArray, IntArray
 from sfumato.mechanisms.buckets.settings import Limits
 from sfumato.operators.base import FloatArray
-from sfumato.profile import BinnedCounts, ColumnBins, Holdings
+from sfumato.profile import BinnedCounts, Holdings
 
 CellArray = npt.NDArray[np.int32]
 
