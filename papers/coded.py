@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from papers.public_files import read_census
@@ -157,3 +158,16 @@ def laplace_noise(scale: float, count: int, draws: Draws, purpose: str) -> Float
     words = draws.words(purpose, Positions(0, count)) >> np.uint64(11)
     share = (words.astype(np.float64) + 0.5) / (1 << 53) - 0.5
     return np.asarray(-scale * np.sign(share) * np.log1p(-2 * np.abs(share)))
+
+
+def multinomial(draws: Draws, purpose: str, counts: npt.ArrayLike, weights: IntArray) -> IntArray:
+    """Exact Multinomial(counts[i], weights / sum) for integer weights; shape (i, weights).
+
+    >>> multinomial(Draws.from_seed(1), "p", [4, 2], np.array([1, 0, 1])).sum(axis=1).tolist()
+    [4, 2]
+    """
+    cumulative = np.cumsum(np.asarray(weights, np.int64))
+    owners = np.repeat(np.arange(len(sizes := np.asarray(counts))), sizes)
+    drawn = draws.below(purpose, Positions(0, len(owners)), int(cumulative[-1]))
+    flat = owners * len(cumulative) + np.searchsorted(cumulative, drawn, side="right")
+    return np.bincount(flat, minlength=len(sizes) * len(cumulative)).reshape(len(sizes), -1)

@@ -18,9 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from sfumato.draws import Draws, Permutation, Persons, Positions
+from sfumato.draws import Draws, Permutation, Persons, Positions, encrypt_blocks
 from sfumato.errors import DataError, UsageError
-from sfumato.keystream import encrypt_blocks
 
 FALSE_ALARM = 1e-6  # of each chi-square test here; all seeds are fixed
 
@@ -265,19 +264,6 @@ def test_choose_gives_k_different_integers(n: int, share: Fraction) -> None:
 def test_choose_refuses_too_many() -> None:
     with pytest.raises(ValueError, match="cannot choose 4 of 3"):
         Draws.from_seed(1).choose("p", 3, 4)
-
-
-def test_multinomial_law() -> None:
-    weights = np.array([5, 0, 1, 2])
-    table = Draws.from_seed(15).multinomial("p", np.full(8000, 3), weights)
-    assert table.shape == (8000, 4)
-    assert table.sum(axis=1).tolist() == [3] * 8000
-    assert table[:, 1].sum() == 0
-    outcomes = [(a, b, 3 - a - b) for a in range(4) for b in range(4 - a)]
-    law = stats.multinomial(3, weights[[0, 2, 3]] / 8)
-    shown = [tuple(row) for row in table[:, [0, 2, 3]].tolist()]
-    observed = np.array([shown.count(outcome) for outcome in outcomes])
-    assert_law(observed, np.array([law.pmf(outcome) for outcome in outcomes]))
 
 
 def test_hypergeometric_law() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from papers.coded import People, profile_of
+from papers.coded import People, multinomial, profile_of
 from papers.steps import Outcome
 from papers.tables import Points, Series
 from sfumato.draws import BoolArray, Draws, IntArray
@@ -213,7 +213,7 @@ def values_figure(columns: dict[str, IntArray], effort: Effort) -> Outcome:
         whole = scaled(counts, max(effort.cardinalities))
         for factor in effort.scale_ups:
             draws = Draws.from_seed(factor)
-            split = draws.multinomial("split", whole, np.ones(factor, np.int64))
+            split = multinomial(draws, "split", whole, np.ones(factor, np.int64))
             grown = split.reshape(-1)
             times = _times(grown, limits_of(grown, 8), effort, sequential=factor <= 8)
             rows.append((name, len(grown), *times))

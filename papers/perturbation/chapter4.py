@@ -9,7 +9,7 @@ from itertools import chain
 
 import numpy as np
 
-from papers.coded import Conjunctions, People, random_conjunctions
+from papers.coded import Conjunctions, People, multinomial, random_conjunctions
 from papers.perturbation.data import (
     DRAWS,
     Setting,
@@ -164,7 +164,7 @@ def zipf_tables(setting: Setting) -> Outcome:
         shares = zipf(m, 1.0)
         samples = [
             thesis_arrangement(
-                histogram(DRAWS.multinomial(f"zipf {m} {k}", [300_000], shares)[0]), ZIPF_PROMISE
+                histogram(multinomial(DRAWS, f"zipf {m} {k}", [300_000], shares)[0]), ZIPF_PROMISE
             )
             for k in range(4 * setting.runs)
         ]

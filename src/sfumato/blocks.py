@@ -18,11 +18,10 @@ import numpy.typing as npt
 from msgspec import MsgspecError, convert
 
 from sfumato.columns import ManifestPart, Stated, Value, in_json, value_text, value_to_json
+from sfumato.permutations import IntArray
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-IntArray = npt.NDArray[np.int64]
 
 
 class Cut(ManifestPart, frozen=True, omit_defaults=True):

@@ -24,21 +24,10 @@ import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from sfumato.errors import DataError, UsageError
-from sfumato.keystream import IntArray, Words, encrypt_blocks, raw_bytes
-from sfumato.permutations import Permutation
+from sfumato.permutations import IntArray as IntArray
+from sfumato.permutations import Permutation as Permutation
+from sfumato.permutations import Words
 from sfumato.private import read_private
-
-__all__ = [
-    "KEY_BYTES",
-    "Address",
-    "BoolArray",
-    "Draws",
-    "IntArray",
-    "Permutation",
-    "Persons",
-    "Positions",
-    "Words",
-]
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -156,7 +145,7 @@ class Draws:
         counter = modes.CTR(first.to_bytes(16, "big"))
         encryptor = Cipher(algorithms.AES(self._subkey(purpose)), counter).encryptor()
         out = np.zeros(2 * blocks, np.uint64)
-        encryptor.update_into(raw_bytes(out), raw_bytes(out))
+        encryptor.update_into(_bytes(out), _bytes(out))
         return out[skip : skip + count]
 
     def persons(self, purpose: str, keys: list[bytes]) -> Persons:
@@ -250,19 +239,6 @@ class Draws:
         """Independent keyed permutations of `[0, sizes[x])` for every x."""
         return Permutation(partial(self._stream, purpose + " table"), np.asarray(sizes, np.int64))
 
-    # -- counts -----------------------------------------------------------------------------------
-
-    def multinomial(self, purpose: str, counts: npt.ArrayLike, weights: npt.ArrayLike) -> IntArray:
-        """Exact Multinomial(counts[i], weights / sum) for integer weights; shape (i, weights)."""
-        sizes, cumulative = np.asarray(counts, np.int64), np.cumsum(np.asarray(weights, np.int64))
-        table = np.zeros((len(sizes), len(cumulative)), np.int64)
-        for start, count, owners in _owners(sizes):
-            drawn = self.below(purpose, Positions(start, count), int(cumulative[-1]))
-            value = np.searchsorted(cumulative, drawn, side="right")
-            flat = owners * len(cumulative) + value
-            table += np.bincount(flat, minlength=table.size).reshape(table.shape)
-        return table
-
     def hypergeometric(self, purpose: str, counts: npt.ArrayLike, sample: int) -> IntArray:
         """How many of a uniform sample without replacement fall into each class."""
         edges = np.cumsum(np.asarray(counts, np.int64))
@@ -289,6 +265,21 @@ def _reduce(words: Words, limit: Words) -> tuple[Words, IntArray]:
     return np.subtract(words, whole, out=whole), np.flatnonzero(unfair)
 
 
+def encrypt_blocks(key: bytes, blocks: Words) -> Words:
+    """AES-256 of each 128-bit row: a pseudo-random function of (key, row)."""
+    source = np.ascontiguousarray(blocks)
+    out = np.empty((len(source) + 1, 2), np.uint64)  # update_into wants room for one block more
+    if source.size:
+        encryptor = Cipher(algorithms.AES(key), modes.ECB()).encryptor()
+        encryptor.update_into(_bytes(source), _bytes(out))
+    return out[:-1]
+
+
+def _bytes(array: Words) -> memoryview:
+    """The memory of an array, for the cipher to read and write."""
+    return array.reshape(-1).view(np.uint8).data
+
+
 def _select(address: Address, index: IntArray) -> Persons:
     """The chosen addresses; positions become blocks of their own, under a purpose of their own."""
     if isinstance(address, Persons):
@@ -296,15 +287,3 @@ def _select(address: Address, index: IntArray) -> Persons:
     blocks = np.zeros((len(index), 2), np.uint64)
     blocks[:, 0] = (index + address.start).astype(np.uint64)
     return Persons(blocks)
-
-
-def _owners(sizes: IntArray, most: int = 1 << 20) -> list[tuple[int, int, IntArray]]:
-    """Cut `repeat(i, sizes[i])` into runs of at most `most`: (start, count, owners)."""
-    edges = np.cumsum(sizes)
-    total = int(edges[-1]) if len(edges) else 0
-    runs = []
-    for start in range(0, total, most):
-        count = min(most, total - start)
-        owners = np.searchsorted(edges, np.arange(start, start + count), side="right")
-        runs.append((start, count, owners))
-    return runs

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.keystream import IntArray, Words
+IntArray = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
 
 _AT_ONCE = 1 << 21  # words that are drawn together, or those of one value
 
