@@ -19,7 +19,6 @@ from sfumato.limits import (
     MAX_ROWS,
     current_limits,
     database_memory,
-    interrupted_in_time,
     limit_behind,
     memory_of_machine,
 )
@@ -118,13 +117,6 @@ def test_databases_are_interrupted_and_limited() -> None:
     endless = "SELECT count(*) FROM range(10_000_000) a, range(10_000_000) b WHERE a.range % 7 = 3"
     with sf.limited(timeout=0.2), pytest.raises(duckdb.InterruptException):
         scratch_database().sql(endless).fetchall()
-    connection = duckdb.connect()
-    with (
-        sf.limited(timeout=0.2),
-        pytest.raises(duckdb.InterruptException),
-        interrupted_in_time(connection),
-    ):
-        connection.sql(endless).fetchall()
     large = "SELECT range || repeat('x', 200) AS t FROM range(2_000_000) ORDER BY t"
     with sf.limited(memory="100MB", spill="1MB"), pytest.raises(duckdb.OutOfMemoryException) as out:
         scratch_database().sql(large).fetchall()

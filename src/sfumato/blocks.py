@@ -168,7 +168,7 @@ class BlockTree:
             nodes = convert(stated, list[dict[str, Any]])
             cuts = tuple(convert(node, Cut) if "column" in node else None for node in nodes)
         except MsgspecError as error:
-            raise ValueError(f"of a list of cuts and blocks: {error}") from None
+            raise ValueError(f"they are no list of cuts and blocks: {error}") from None
         return BlockTree(cuts), [node for node in nodes if "column" not in node]
 
 

@@ -15,7 +15,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -174,36 +174,21 @@ def check_rows(rows: int) -> None:
         )
 
 
-@contextmanager
-def interrupted_in_time(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Interrupt what a database computes in the block when the time is over."""
-    limits = _current.get()
-    if limits.ends is None:
-        yield
-        return
-    limits.check()
-    timer = threading.Timer(limits.ends - time.monotonic(), connection.interrupt)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-
-
 def interrupt_at_end(connection: duckdb.DuckDBPyConnection) -> None:
     """Interrupt whatever this database computes when the time is over, as long as it lives."""
-    ends = _current.get().ends
-    if ends is None:
+    limits = _current.get()
+    if limits.ends is None:
         return
+    limits.check()
     alive = weakref.ref(connection)
 
     def interrupt() -> None:
         still = alive()
         if still is not None:
-            still.interrupt()
+            with suppress(Exception):  # closed
+                still.interrupt()
 
-    timer = threading.Timer(max(ends - time.monotonic(), 0.0), interrupt)
+    timer = threading.Timer(limits.ends - time.monotonic(), interrupt)
     timer.daemon = True
     timer.start()
     weakref.finalize(connection, timer.cancel)

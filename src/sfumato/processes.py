@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from sfumato.errors import InfeasibleGuarantee, SfumatoError
+from sfumato.limits import limit_behind
 from sfumato.pace import Progress
 
 _STEP = 0.1  # seconds between two reports of progress
@@ -176,8 +177,7 @@ def error_json(error: SfumatoError) -> dict[str, Any]:
 
 def unexpected(error: BaseException) -> str:
     """One sentence for an error that nobody expected; its own text may hold raw values."""
-    name = type(error).__name__
-    if isinstance(error, MemoryError) or "OutOfMemory" in name or name == "ArrowMemoryError":
+    if limit_behind(error):
         return (
             "This needs more memory than it may use. Choose fewer columns or a smaller table, do "
             "fewer things at once, or allow more memory."
@@ -187,8 +187,8 @@ def unexpected(error: BaseException) -> str:
             f"The system refused: {os.strerror(error.errno)}. Free space or memory, and try again."
         )
     return (
-        f"Something went wrong inside sfumato ({name}). Nothing was published. Please report it "
-        "with what you did."
+        f"Something went wrong inside sfumato ({type(error).__name__}). Nothing was published. "
+        "Please report it with what you did."
     )
 
 

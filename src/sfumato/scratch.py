@@ -11,6 +11,7 @@ any more, and that never wrote beside it, is taken again. Every user has an own 
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import itertools
 import os
@@ -35,6 +36,7 @@ _idle: list[duckdb.DuckDBPyConnection] = []  # databases that nobody uses; they 
 _MOST_IDLE = 4
 _swept: set[str] = set()  # where this process has looked for the folders of killed ones
 _numbers = itertools.count()
+_NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP)
 
 
 def scratch_folder(owner: object) -> Path:
@@ -122,26 +124,33 @@ def _made() -> Path:
         sweep()
     while True:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX))
-        lock = _locked(folder)
-        if lock is not None:
-            _held[folder] = lock
+        with suppress(BlockingIOError):  # somebody who sweeps was faster
+            _held[folder] = locked_folder(folder, surely=False)
             return folder
 
 
-def _locked(folder: Path) -> int | None:
-    """A descriptor that holds the folder; None where another process has it, or took it away."""
+def locked_folder(folder: Path, *, surely: bool) -> int:
+    """A descriptor that holds the folder; BlockingIOError where another run has it or took it away.
+
+    Network file systems may not lock folders: there, unless the lock must be sure, two runs at once
+    go unnoticed.
+    """
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    except OSError:
-        return None
+    except FileNotFoundError:
+        raise BlockingIOError from None
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.fstat(descriptor).st_ino == folder.stat().st_ino:
-            return descriptor
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if surely or error.errno not in _NO_LOCKS:
+                raise
+        if not folder.exists() or not os.path.samestat(os.fstat(descriptor), folder.stat()):
+            raise BlockingIOError
     except OSError:
-        pass
-    os.close(descriptor)
-    return None
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def _removed(folder: Path) -> None:
@@ -157,14 +166,14 @@ def sweep() -> int:
     removed = 0
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         try:
-            ours = not folder.is_symlink() and folder.stat().st_uid == os.getuid()
+            if folder in _held or folder.lstat().st_uid != os.getuid():
+                continue
+            lock = locked_folder(folder, surely=True)
         except OSError:
             continue
-        lock = _locked(folder) if ours and folder not in _held else None
-        if lock is not None:
-            shutil.rmtree(folder, ignore_errors=True)
-            os.close(lock)
-            removed += 1
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+        removed += 1
     if removed:
         warnings.warn(
             f"A run that was killed had left {removed} folder{'s' * (removed > 1)} with raw data "

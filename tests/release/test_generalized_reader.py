@@ -56,7 +56,10 @@ MUTATIONS: dict[str, tuple[Callable[..., pa.Table], str]] = {
     "no list": (replaced("sex", lambda c: pa.array(["F"] * len(c))), "not a list"),
     "wrong type": (replaced("age_low", lambda c: pc.cast(c, pa.float64())), "has type double"),
     "column gone": (lambda table: table.drop_columns(["age_low"]), "lacks age_low"),
-    "stranger": (lambda table: table.append_column("id", table.column("age_low")), "id besides"),
+    "stranger": (
+        lambda table: table.append_column("id", table.column("age_low")),
+        "not name: id",
+    ),
 }
 
 

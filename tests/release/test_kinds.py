@@ -157,7 +157,7 @@ WRONG: list[tuple[str, Change, str]] = [
     ("optimal", plan("fakes", 0.5), WORDS),
     ("optimal", plan("fakes", 1), "has fake values, but its plan states no histogram"),
     ("optimal", plan("sizes", [4]), WORDS),
-    ("optimal", no_sensitive, "is bucketed but has no sensitive column"),
+    ("optimal", no_sensitive, "has no sensitive column"),
     ("optimal(fakes=1)", plan("histogram", [900] + [0] * 47), "states no histogram"),
     ("optimal(fakes=1)", plan("histogram", [901, -1] + [0] * 47), WORDS),
 ]  # fmt: skip

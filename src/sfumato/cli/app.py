@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 import tomllib
 import warnings
@@ -178,23 +179,27 @@ def _run(program: typer.Typer) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except stopping.Stopped as stopped:
-        _complain(stopping.message(stopped.number))
-        return stopping.exit_code(stopped.number)
-    except KeyboardInterrupt:
-        _complain(stopping.message(stopping.received()))
-        return stopping.exit_code(stopping.received())
+    except (stopping.Stopped, KeyboardInterrupt):
+        return _stopped()
     except OSError as error:
         where = f" {str(error.filename)!r}" if error.filename else ""
         _complain(f"Cannot use{where or ' a file'}: {error.strerror or error}.")
         return 2
     except Exception as error:
+        if stopping.received() is not None:  # DuckDB tells a signal as an error of its own
+            return _stopped()
         reached = limit_behind(error)
         if reached is None:
             raise
         _complain(str(reached))
         return reached.exit_code
     return 0
+
+
+def _stopped() -> int:
+    number = stopping.received() or signal.SIGINT
+    _complain(stopping.message(number))
+    return stopping.exit_code(number)
 
 
 def _with_job(arguments: list[str], commands: Mapping[str, Any]) -> tuple[list[str], str | None]:

@@ -26,15 +26,11 @@ GRACE = 5.0  # seconds until the watcher ends the process
 LOOK = 0.1  # seconds between two looks at the limits
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
 _reason = ""  # why there was an alarm
-_received = signal.SIGINT  # what DuckDB's own word for an interruption stands for
+_received: int | None = None  # the signal that ends the program, once there is one
 
 
 class Stopped(BaseException):
     """A signal ended the program."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
 
 
 def message(number: int) -> str:
@@ -47,8 +43,8 @@ def exit_code(number: int) -> int:
     return LimitReached.exit_code if number == signal.SIGALRM else 128 + number
 
 
-def received() -> int:
-    """The signal that interrupts the program."""
+def received() -> int | None:
+    """The signal that ends the program, if one does."""
     return _received
 
 
@@ -117,10 +113,10 @@ def leave() -> None:
 
 def _stop(number: int, frame: FrameType | None) -> None:
     global _received
-    _received = signal.Signals(number)
+    _received = number
     for each in _SIGNALS:  # once is enough: a second signal must not interrupt the tidying
         signal.signal(each, signal.SIG_IGN)
-    raise Stopped(number)
+    raise Stopped
 
 
 def _watcher(read: int) -> None:

@@ -17,7 +17,7 @@ from sfumato.errors import QueryError, SfumatoError
 from sfumato.limits import (
     current_limits,
     database_memory,
-    interrupted_in_time,
+    interrupt_at_end,
     limit_behind,
     spill_allowed,
 )
@@ -122,8 +122,8 @@ class Session:
             for name, table in tables.items():
                 cursor.register(name, table)
             text = statement if isinstance(statement, str) else sql_text(statement, last=True)
-            with interrupted_in_time(cursor):
-                yield cursor.sql(text)
+            interrupt_at_end(cursor)
+            yield cursor.sql(text)
         except duckdb.Error as error:
             raise translated(error) from None
         finally:

@@ -15,7 +15,7 @@ from sfumato.release.manifest import (
 )
 from sfumato.release.perturbed import PerturbedRelease
 from sfumato.release.reader import KINDS, Release
-from sfumato.release.records import record_files, scan
+from sfumato.release.records import scan
 from sfumato.release.values import typed_values
 
 __all__ = [
@@ -30,7 +30,6 @@ __all__ = [
     "Release",
     "manifest_schema",
     "read_manifest",
-    "record_files",
     "scan",
     "typed_values",
 ]

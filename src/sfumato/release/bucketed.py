@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import pyarrow as pa
 
 from sfumato.blocks import BlockTree
-from sfumato.columns import Column, Values, in_json, list_some
+from sfumato.columns import Column, Counts, Values, in_json
 from sfumato.errors import BundleError
 from sfumato.release.manifest import BucketedManifest, BucketedPart
 from sfumato.release.reader import Release
@@ -22,6 +21,9 @@ class BucketedRelease(Release):
 
     kind: ClassVar[str] = "bucketed"
     manifest: BucketedManifest
+    tree: BlockTree | None = None  # that people were mixed within; None where all with all
+    first_buckets: tuple[int, ...] = (0,)  # of every block: buckets are numbered block by block
+    block_histograms: tuple[Counts, ...] | None = None  # true counts, stated where fakes hide them
 
     @property
     def side_files(self) -> tuple[str, ...]:
@@ -40,26 +42,6 @@ class BucketedRelease(Release):
         return self.manifest.plan.histogram if self.fakes else None
 
     @property
-    def sizes(self) -> tuple[tuple[int, int], ...]:
-        """Pairs: a size, and how many buckets have so many records."""
-        return tuple((size.size, size.buckets) for size in self.manifest.plan.sizes)
-
-    @property
-    def tree(self) -> BlockTree | None:
-        """The blocks that people were mixed within; None where all were mixed with all."""
-        return self._tree
-
-    @property
-    def first_buckets(self) -> tuple[int, ...]:
-        """The first bucket of every block: buckets are numbered block by block."""
-        return self._first
-
-    @property
-    def block_histograms(self) -> tuple[tuple[int, ...], ...] | None:
-        """True counts by block and code, where they are stated because fakes hide them."""
-        return self._block_histograms
-
-    @property
     def discloses_histogram(self) -> bool:
         return not self.fakes
 
@@ -75,23 +57,20 @@ class BucketedRelease(Release):
         return {column.name for column in self.sensitive} | {"bucket", "count"}
 
     def _check_schemas(self) -> None:
-        if not self.sensitive:
-            raise BundleError(f"{self.where} is bucketed but has no sensitive column.")
         super()._check_schemas()
-        for table, schema in self._schemas.items():
-            check_listed(self, table, schema, self._known_names(table))
+        for table in self._schemas:
+            for name in sorted(self._known_names(table) - {column.name for column in self.columns}):
+                self.require_whole_numbers(table, name)
 
     def _compare_with_plan(self) -> None:
         self._in_database(self._compare_buckets)
-        if self._tree is not None:
-            self._compare_blocks(self._tree)
-
-    def _compare_blocks(self, tree: BlockTree) -> None:
-        """Every record is in a bucket of its own block."""
+        if self.tree is None:
+            return
+        tree, first = self.tree, np.array(self.first_buckets)
         strangers = 0
         for _, batch in self.batches([*tree.columns, "bucket"]):
             buckets = np.asarray(batch.column("bucket").to_numpy(zero_copy_only=False), np.int64)
-            block = np.searchsorted(np.array(self._first), buckets, side="right") - 1
+            block = np.searchsorted(first, buckets, side="right") - 1
             strangers += int((block != tree.numbers(batch)).sum())
         if strangers:
             raise BundleError(
@@ -100,7 +79,19 @@ class BucketedRelease(Release):
             )
 
     def _compare_buckets(self, connection: Any) -> None:
-        compare_buckets(connection, self, self.file("sensitive"), "bucket")
+        """Every record is in a bucket that lists values, each at least once."""
+        listed = scan([self.file("sensitive")])
+        counted = f"SELECT count(*) FROM {listed} WHERE NOT coalesce(count > 0, false)"
+        if connection.sql(counted).fetchall()[0][0]:
+            raise BundleError(
+                f"sensitive.parquet of {self.where} has a count below 1. Fetch it again."
+            )
+        records = f"{scan(self.records)} AS r ANTI JOIN {listed} AS s ON r.bucket = s.bucket"
+        if strangers := connection.sql(f"SELECT count(*) FROM {records}").fetchall()[0][0]:
+            raise BundleError(
+                f"{strangers:,} records of {self.where} are in a bucket that lists no values. "
+                "Fetch it again."
+            )
 
     def _read_plan(self) -> None:
         plan = self.manifest.plan
@@ -115,9 +106,6 @@ class BucketedRelease(Release):
                 f"{self.where} has fake values, but its plan states no histogram of its "
                 f"{self.rows:,} records."
             )
-        self._tree: BlockTree | None = None
-        self._first: tuple[int, ...] = (0,)
-        self._block_histograms: tuple[tuple[int, ...], ...] | None = None
         if plan.blocks:
             self._read_blocks(plan)
 
@@ -132,7 +120,7 @@ class BucketedRelease(Release):
             tree, leaves = BlockTree.from_json([in_json(node) for node in plan.blocks])
         except ValueError as error:
             raise BundleError(f"The plan of {self.where} has 'blocks', but {error}.") from None
-        self._tree = tree
+        self.tree = tree
         for cut in tree.cuts:
             if cut is not None and (
                 cut.column not in kinds
@@ -147,7 +135,7 @@ class BucketedRelease(Release):
                 f"The blocks in the plan of {self.where} do not say how many of its "
                 f"{plan.buckets:,} buckets each of them has."
             )
-        self._first = tuple(itertools.accumulate([0, *sizes[:-1]]))
+        self.first_buckets = tuple(itertools.accumulate([0, *sizes[:-1]]))
         if self.fakes:
             counts = tuple(tuple(leaf.get("histogram", ())) for leaf in leaves)
             if not all(map(self._fits, counts)) or (
@@ -157,35 +145,4 @@ class BucketedRelease(Release):
                     f"{self.where} has fake values, but its plan does not state the histogram of "
                     "every block."
                 )
-            self._block_histograms = counts
-
-
-def check_listed(release: Release, table: str, schema: pa.Schema, known: set[str]) -> None:
-    """Every known column is there; those that no column of the release is are whole numbers."""
-    lacking = sorted(known - set(schema.names))
-    if lacking:
-        raise BundleError(f"Table {table!r} of {release.where} lacks {list_some(lacking)}.")
-    for name in sorted(known - {column.name for column in release.columns}):
-        if not pa.types.is_integer(schema.field(name).type):
-            raise BundleError(
-                f"Column {name!r} in table {table!r} of {release.where} does not hold whole "
-                "numbers."
-            )
-
-
-def compare_buckets(connection: Any, release: Release, file: Path, bucket: str) -> None:
-    """Every record is in a bucket that lists values, each at least once."""
-    listed, where = scan([file]), release.where
-    counted = connection.sql(f"SELECT count(*) FROM {listed} WHERE NOT coalesce(count > 0, false)")
-    if counted.fetchall()[0][0]:
-        raise BundleError(f"{file.name} of {where} has a count below 1. Fetch it again.")
-    quoted = '"' + bucket.replace('"', '""') + '"'
-    counted = connection.sql(
-        f"SELECT count(*) FROM {scan(release.records)} AS r ANTI JOIN {listed} AS s "
-        f"ON r.{quoted} = s.bucket"
-    )
-    if strangers := counted.fetchall()[0][0]:
-        raise BundleError(
-            f"{strangers:,} records of {where} are in a bucket that lists no values. "
-            "Fetch it again."
-        )
+            self.block_histograms = counts

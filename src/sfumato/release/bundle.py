@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
 import os
 import shutil
 import warnings
@@ -19,6 +17,7 @@ from sfumato.errors import BundleError, DataError, LeftoverWarning
 from sfumato.release.manifest import NAME, UNFINISHED, FileEntry, Manifest
 from sfumato.release.reader import Release
 from sfumato.release.records import FOLDER
+from sfumato.scratch import locked_folder
 
 _writing: weakref.WeakSet[BundleWriter] = weakref.WeakSet()
 
@@ -53,7 +52,7 @@ class BundleWriter:
             above = self.place.parent
             self._made = [path for path in (above, *above.parents) if not path.exists()]
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock = _locked(self.folder)
+            self._lock = locked_folder(self.folder, surely=False)
             if self._clear():
                 warnings.warn(
                     f"A run that was killed had left a part of {str(self.place)!r}: removed.",
@@ -125,10 +124,7 @@ class BundleWriter:
         """Remove what is there; whether there was anything."""
         paths = list(self.folder.iterdir())
         for path in paths:
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
+            (shutil.rmtree if path.is_dir() and not path.is_symlink() else os.unlink)(path)
         return bool(paths)
 
 
@@ -140,28 +136,6 @@ def unwritable(place: Path, error: OSError) -> DataError:
         f"Cannot write the release to {str(place)!r}: {reason}. Nothing was left behind; free "
         "space or choose another place."
     )
-
-
-def _locked(folder: Path) -> int:
-    """A descriptor of the folder that holds its lock; BlockingIOError where another run has it."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            # network file systems may not lock folders: there, two runs at once go unnoticed
-            if error.errno not in (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP):
-                raise
-        opened, there = os.fstat(descriptor), folder.stat()
-        if (opened.st_dev, opened.st_ino) != (there.st_dev, there.st_ino):
-            raise BlockingIOError  # the other run finished meanwhile and took its folder away
-    except FileNotFoundError:
-        os.close(descriptor)
-        raise BlockingIOError from None
-    except OSError:
-        os.close(descriptor)
-        raise
-    return descriptor
 
 
 def _sync(path: Path) -> None:

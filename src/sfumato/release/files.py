@@ -46,40 +46,29 @@ def check_files(folder: Path, manifest: Manifest, where: str, *, hashes: bool) -
 
 
 @contextmanager
-def opened_parquet(path: Path) -> Iterator[Any]:
+def opened_parquet(path: Path, where: str = "the release") -> Iterator[Any]:
     """A Parquet file of a release: what Arrow cannot read of it is one sentence."""
     import pyarrow.parquet as pq
 
     try:
         with pq.ParquetFile(path) as file:
             yield file
-    except (pa.ArrowException, OSError):
-        raise BundleError(f"Cannot read {path.name} of the release. Fetch it again.") from None
+    except (pa.ArrowException, OSError, ValueError):  # names of columns may be no text either
+        raise BundleError(f"Cannot read {path.name} of {where}. Fetch it again.") from None
 
 
 def read_schema(folder: Path, names: Sequence[str], where: str) -> tuple[pa.Schema, int]:
     """The columns that all these files of one table have, and how many rows there are."""
     schemas, rows = [], 0
     for name in names:
-        schema, length = _of_file(folder / name, name, where)
-        rows += length
-        schemas.append(schema)
-        if schema != schemas[0]:
+        with opened_parquet(folder / name, where) as file:
+            schemas.append(file.schema_arrow)
+            rows += file.metadata.num_rows
+        if len(set(schemas[-1].names)) != len(schemas[-1].names):
+            raise BundleError(f"{name} of {where} has a column twice.")
+        if schemas[-1] != schemas[0]:
             raise BundleError(
                 f"{(folder / name).name} of {where} has other columns or types than "
                 f"{(folder / names[0]).name}."
             )
     return schemas[0], rows
-
-
-def _of_file(path: Path, name: str, where: str) -> tuple[pa.Schema, int]:
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(path) as file:
-            schema, rows = file.schema_arrow, file.metadata.num_rows
-    except (pa.ArrowException, OSError, ValueError):  # names of columns may be no text either
-        raise BundleError(f"{name} of {where} is not Parquet.") from None
-    if len(set(schema.names)) != len(schema.names):
-        raise BundleError(f"{name} of {where} has a column twice.")
-    return schema, rows

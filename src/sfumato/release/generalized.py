@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from sfumato.columns import Column, Range, list_some
+from sfumato.columns import Column, Range
 from sfumato.errors import BundleError
 from sfumato.operators.matched import Marginal
 from sfumato.release.manifest import GeneralizedManifest
@@ -64,39 +64,21 @@ class GeneralizedRelease(Release):
             return f"{column.name}_low", f"{column.name}_high"
         return (column.name,)
 
-    def _field_type(self, name: str) -> pa.DataType:
-        """The type of a value, where the records show sets of values or ends of ranges."""
-        kind = super()._field_type(self.shown_as(self.column(name))[0])
-        listed = pa.types.is_list(kind) or pa.types.is_large_list(kind)
-        return kind.value_type if listed else kind
+    def _known_names(self, table: str) -> set[str]:
+        return {name for column in self.columns for name in self.shown_as(column)}
 
-    def _check_schemas(self) -> None:
-        schema, where = self._schemas["records"], self.where
-        expected = [name for column in self.columns for name in self.shown_as(column)]
-        if not self.sensitive:
-            raise BundleError(f"A generalized release has a sensitive column; {where} has none.")
-        strangers, lacking = set(schema.names) - set(expected), set(expected) - set(schema.names)
-        if lacking or strangers:
-            raise BundleError(
-                f"The records of {where} must hold {list_some(expected)}; it "
-                + (f"lacks {list_some(sorted(lacking))}." if lacking else "")
-                + (f"has {list_some(sorted(strangers))} besides." if strangers else "")
-            )
-        for column in self.columns:
-            for name in self.shown_as(column):
-                type_ = schema.field(name).type
-                if column.role == "quasi" and column.kind == "categorical":
-                    if not (pa.types.is_list(type_) or pa.types.is_large_list(type_)):
-                        raise BundleError(f"Column {name!r} of {where} is {type_}, not a list.")
-                    type_ = type_.value_type
-                if pa.types.is_dictionary(type_):
-                    type_ = type_.value_type
-                if str(type_) != column.type:
-                    raise BundleError(
-                        f"Column {name!r} of {where} has type {type_}; the manifest says "
-                        f"{column.type}."
-                    )
-                self._check_domain(column, type_)
+    def _columns_of_values(self, column: Column) -> tuple[str, ...]:
+        return self.shown_as(column)
+
+    def _field_type(self, name: str) -> pa.DataType:
+        """The type of a value, where the records show sets of values."""
+        kind = super()._field_type(name)
+        if name not in {c.name for c in self.quasi if c.kind == "categorical"}:
+            return kind
+        if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
+            raise BundleError(f"Column {name!r} of {self.where} is {kind}, not a list.")
+        inner = kind.value_type
+        return inner.value_type if pa.types.is_dictionary(inner) else inner
 
     def _in_the_open(self) -> tuple[Column, ...]:
         return self.sensitive

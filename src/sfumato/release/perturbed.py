@@ -62,16 +62,8 @@ class PerturbedRelease(Release):
         parts = records.column(self._part_columns[name]).to_numpy()
         return np.where(codes < 0, -1, operator.lookup[np.asarray(parts, np.int64), codes])
 
-    def _known_names(self, table: str) -> set[str]:
-        parts = {f"part_{column.name}" for column in self.sensitive}
-        return super()._known_names(table) | parts | {"part"}
-
-    def _check_schemas(self) -> None:
-        super()._check_schemas()
-        shown = set(self._schemas["records"].names)
-        lacking = [column.name for column in self.columns if column.name not in shown]
-        if lacking:
-            raise BundleError(f"The records of {self.where} lack {list_some(lacking)}.")
+    def _possible_names(self) -> set[str]:
+        return {"part", *(f"part_{column.name}" for column in self.sensitive)}
 
     def _read_plan(self) -> None:
         plan = self.manifest.plan
@@ -116,8 +108,7 @@ class PerturbedRelease(Release):
     def _check_part_column(self, name: str) -> None:
         if name not in self._schemas["records"].names:
             raise BundleError(f"The records of {self.where} lack the column {name!r}.")
-        if not pa.types.is_integer(self._schemas["records"].field(name).type):
-            raise BundleError(f"Column {name!r} of {self.where} does not hold whole numbers.")
+        self.require_whole_numbers("records", name)
 
     def _compare_with_plan(self) -> None:
         """Every record's part is one that there is, and can show the record's value."""

@@ -208,11 +208,8 @@ class Release:
         return typed_values(domain.values, self._field_type(name))
 
     def _field_type(self, name: str) -> pa.DataType:
-        for schema in self._schemas.values():
-            if name in schema.names:
-                kind = schema.field(name).type
-                return kind.value_type if pa.types.is_dictionary(kind) else kind
-        raise BundleError(f"No file of {self.where} holds the column {name!r}.")
+        (kind, *_) = (s.field(name).type for s in self._schemas.values() if name in s.names)
+        return kind.value_type if pa.types.is_dictionary(kind) else kind
 
     def _tables(self) -> dict[str, list[str]]:
         """The tables of the release, `records` and its side tables, with the files of each."""
@@ -239,21 +236,25 @@ class Release:
 
     def _check_schemas(self) -> None:
         """Every column is there, with its type and a domain that fits it, and nothing else is."""
-        for column in self.columns:
-            type_ = self._field_type(column.name)
-            if str(type_) != column.type:
-                raise BundleError(
-                    f"Column {column.name!r} of {self.where} has type {type_}; the manifest says "
-                    f"{column.type}."
-                )
-            self._check_domain(column, type_)
+        if not self.sensitive:
+            raise BundleError(f"{self.where} has no sensitive column.")
         for table, schema in self._schemas.items():
-            strangers = sorted(set(schema.names) - self._known_names(table))
-            if strangers:
+            names, known = set(schema.names), self._known_names(table)
+            if lacking := sorted(known - names):
+                raise BundleError(f"Table {table!r} of {self.where} lacks {list_some(lacking)}.")
+            if strangers := sorted(names - known - self._possible_names()):
                 raise BundleError(
                     f"Table {table!r} of {self.where} has columns that the manifest does not name: "
                     f"{list_some(strangers)}."
                 )
+        for column in self.columns:
+            for name in self._columns_of_values(column):
+                if str(type_ := self._field_type(name)) != column.type:
+                    raise BundleError(
+                        f"Column {name!r} of {self.where} has type {type_}; the manifest says "
+                        f"{column.type}."
+                    )
+                self._check_domain(column, type_)
 
     def _check_domain(self, column: Column, kind: pa.DataType) -> None:
         try:
@@ -270,8 +271,23 @@ class Release:
         return self.columns
 
     def _known_names(self, table: str) -> set[str]:
-        """The columns that a table of this kind may have."""
+        """The columns that a table of this kind has."""
         return {column.name for column in self.columns}
+
+    def _possible_names(self) -> set[str]:
+        """The columns that it may have besides."""
+        return set()
+
+    def _columns_of_values(self, column: Column) -> tuple[str, ...]:
+        """The columns of the files that hold values of a column of the table."""
+        return (column.name,)
+
+    def require_whole_numbers(self, table: str, name: str) -> None:
+        """Refuse a column of numbers, such as buckets, that holds something else."""
+        if not pa.types.is_integer(self._schemas[table].field(name).type):
+            raise BundleError(
+                f"Column {name!r} in table {table!r} of {self.where} does not hold whole numbers."
+            )
 
     def batches(
         self, names: Sequence[str], rows: int = 1 << 16

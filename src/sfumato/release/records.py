@@ -29,12 +29,6 @@ def record_names(names: Iterable[str]) -> list[str]:
     return sorted((name for name, part in matches.items() if part), key=lambda n: int(n[13:-8]))
 
 
-def record_files(folder: Path) -> list[Path]:
-    """The record files of a folder that is being written, in the order of the records."""
-    names = [f"{FOLDER}/{path.name}" for path in (folder / FOLDER).iterdir()]
-    return [folder / name for name in record_names(names)]
-
-
 def scan(paths: Sequence[Path]) -> str:
     """A DuckDB table of these files and nothing else: no patterns, no columns from folder names.
 

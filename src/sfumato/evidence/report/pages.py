@@ -183,7 +183,8 @@ def _audit_tables(evidence: Evidence) -> list[ResultTable]:
 def _inside(release: Release) -> list[ResultTable]:
     """What a release looks like inside: sizes of buckets, or how wide ranges and sets are."""
     if isinstance(release, BucketedRelease):
-        return [untitled(("records in a bucket", "buckets"), sorted(release.sizes))]
+        sizes = sorted((size.size, size.buckets) for size in release.manifest.plan.sizes)
+        return [untitled(("records in a bucket", "buckets"), sizes)]
     if not isinstance(release, GeneralizedRelease):
         return []
     penalty, head = release_penalty(release), ("quasi-identifier", "NCP")
