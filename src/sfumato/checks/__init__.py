@@ -159,7 +159,8 @@ def _roles(source: Source, *roles: Sequence[str] | str) -> tuple[tuple[str, ...]
     if left:
         raise DataError(
             f"{source.label} has columns without a role: {list_some(left, most=50)}. Declare each "
-            "as quasi or sensitive, or drop it: people may be known by a column that was forgotten."
+            "as quasi or sensitive, because people may be known by a column that was forgotten, or "
+            f"leave them out: --drop '{','.join(left)}'."
         )
     for name in (*quasi, *sensitive):
         if pa.types.is_nested(kind := source.schema.field(name).type):

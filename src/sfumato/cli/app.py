@@ -206,7 +206,7 @@ def _with_job(arguments: list[str], commands: Mapping[str, Any]) -> tuple[list[s
     """The arguments without `--job`, which may stand anywhere, and the job file that is meant.
 
     One that lies in the folder is meant by a command on a table or release that names none, or the
-    same as the file. A question alone is for its release.
+    same as the file. A question, or a crosstab's columns, alone are for its release.
 
     >>> _with_job(["publish", "people.csv", "--job", "job.toml"], {})
     (['publish', 'people.csv'], 'job.toml')
@@ -229,12 +229,12 @@ def _with_job(arguments: list[str], commands: Mapping[str, Any]) -> tuple[list[s
     except Exception:  # whoever reads the file or the arguments says what is wrong
         return arguments, JOB
     texts = {key: value for key, value in named.items() if isinstance(value, str)}
-    if name == "query":
-        question, release = texts.get("release"), places.get("release")
-        if question is not None and release is not None and "sql" not in texts:
-            index = arguments.index(question)
-            arguments = [*arguments[:index], release, *arguments[index:]]
-        return arguments, None
+    needed = [p.name for p in command.params if p.param_type_name == "argument" and p.required]
+    alone = needed[:1] == ["release"] and "release" in texts and needed[-1] not in texts
+    if alone and "release" in places:
+        index = arguments.index(texts["release"])  # it is what is asked of the release
+        arguments = [*arguments[:index], places["release"], *arguments[index:]]
+        texts["release"] = places["release"]
     asked = [parameter.name for parameter in command.params if parameter.name in places]
     same = all(texts.get(key, places[key]).rstrip("/") == places[key].rstrip("/") for key in asked)
     return arguments, JOB if asked and same else None

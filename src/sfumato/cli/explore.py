@@ -8,7 +8,6 @@ from typing import Any
 
 from sfumato.cli import options
 from sfumato.cli.options import Flag, Shown, command, names_of
-from sfumato.cli.refusals import all_problems
 from sfumato.errors import UsageError
 from sfumato.pace import Progress
 from sfumato.table_options import pairs
@@ -31,7 +30,7 @@ _FRESH = Flag(
 def describe(
     table: str,
     roles: dict[str, Any],
-    guarantee: list[str] | None,
+    guarantee: str | None,
     mechanism: str | None,
     progress: Progress,
 ) -> Any:
@@ -42,9 +41,7 @@ def describe(
     """
     from sfumato.outlook.describe import describe as describe_table
 
-    promise = " and ".join(guarantee) if guarantee else None
-    with all_problems(table, promise, roles, mechanism):
-        return describe_table(table, promise, mechanism, progress=progress, **roles)
+    return describe_table(table, guarantee, mechanism, progress=progress, **roles)
 
 
 @command(
@@ -64,7 +61,7 @@ def advise(
     target_error: float,
     ceiling: list[str] | None,
     among: str,
-    guarantee: list[str] | None,
+    guarantee: str | None,
     mechanism: str | None,
     **settings: Any,
 ) -> Any:
@@ -75,13 +72,11 @@ def advise(
         raise UsageError("Give --ceiling or --among, or --guarantee, not both.")
     if mechanism is not None and not guarantee:
         raise UsageError("--mechanism needs --guarantee.")
-    promise = " and ".join(guarantee) if guarantee else None
-    asked: dict[str, Any] = {"guarantee": promise, "mechanism": mechanism}
-    if promise is None:
+    asked: dict[str, Any] = {"guarantee": guarantee, "mechanism": mechanism}
+    if guarantee is None:
         limits = {"ceilings": _ceilings(ceiling), "among": names_of(among)}
         asked = {"target_error": target_error, **limits}
-    with all_problems(table, promise, roles, mechanism):
-        return advise_on(table, **asked, **settings, **roles)
+    return advise_on(table, **asked, **settings, **roles)
 
 
 def _ceilings(texts: list[str] | None) -> dict[str, str]:

@@ -19,8 +19,9 @@ import typer
 
 from sfumato.cli import stopping
 from sfumato.cli.app import app
+from sfumato.cli.refusals import all_problems
 from sfumato.cli.show import ProgressLine, show_json
-from sfumato.errors import UsageError
+from sfumato.errors import SfumatoError, UsageError
 from sfumato.limits import limited, memory_of_machine, size
 from sfumato.table_options import TABLE_OPTIONS, TableOption
 
@@ -112,11 +113,10 @@ def command(
                 named["roles"] = _roles(said)
             elif reads:
                 _find_sources(named, said)
-            if stage:
-                with _limited(**held), ProgressLine(stage) as progress:
-                    found = function(**named, progress=progress)
-            else:
-                found = function(**named)
+            if "guarantee" in named:  # as often as it was said: all are kept
+                promises = named["guarantee"]
+                named["guarantee"] = " and ".join(promises) if promises else None
+            found = _called(function, named, held, stage)
             if found is None:
                 return
             shown = found if isinstance(found, Shown) else Shown(found, found)
@@ -140,6 +140,19 @@ def command(
         return app.command()(run)
 
     return declared
+
+
+def _called(
+    function: Callable[..., Any], named: dict[str, Any], held: dict[str, Any], stage: str
+) -> Any:
+    """What a command finds; where a table is refused, all that is wrong with it."""
+    if not stage:
+        return function(**named)
+    with _limited(**held), ProgressLine(stage) as progress:
+        try:
+            return function(**named, progress=progress)
+        except SfumatoError as error:
+            raise (all_problems(error, named) if "roles" in named else error) from None
 
 
 def _limited(timeout: float, memory_limit: str | None, spill_limit: str | None) -> ExitStack:

@@ -4,43 +4,34 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 from sfumato.errors import InfeasibleGuarantee, SfumatoError
 from sfumato.table_options import TABLE_OPTIONS
 
 
-@contextmanager
-def all_problems(
-    table: Any,
-    guarantee: str | None,
-    roles: Mapping[str, Any],
-    mechanism: str | None = None,
-    left_out: str = "1/4",
-) -> Iterator[None]:
-    """Where the work is refused for something that can be repaired, say what else would be."""
-    try:
-        yield
-    except SfumatoError as error:
-        if not error.repair and not isinstance(error, InfeasibleGuarantee):
-            raise
-        from sfumato.outlook.refusals import diagnose
+def all_problems(error: SfumatoError, asked: Mapping[str, Any]) -> SfumatoError:
+    """What else would be refused of a table and a promise, where the first can be repaired."""
+    if not error.repair and not isinstance(error, InfeasibleGuarantee):
+        return error
+    from sfumato.outlook.refusals import diagnose
 
-        diagnosis = diagnose(table, guarantee, roles, left_out, mechanism)
-        if not diagnosis.problems:
-            raise
-        lines = [problem.with_flags for problem in diagnosis.problems]
-        if len(lines) > 1:
-            numbered = [f"{number}. {line}" for number, line in enumerate(lines, 1)]
-            lines = [f"{len(lines)} things are wrong:", *numbered]
-        if diagnosis.repaired:
-            lines.append("This repairs it; look whether it is what you mean:")
-            lines.append(f"  {repaired_command(sys.argv[1:], diagnosis.repairs)}")
-        refused = SfumatoError("\n".join(lines))
-        refused.exit_code = max(problem.exit_code for problem in diagnosis.problems)
-        raise refused from None
+    said = {name: asked.get(name) for name in ("guarantee", "mechanism")}
+    left_out = asked.get("left_out", "1/4")
+    problems, repairs = diagnose(asked["table"], roles=asked["roles"], left_out=left_out, **said)
+    if not problems:
+        return error
+    lines = [problem.with_flags for problem in problems]
+    if len(lines) > 1:
+        numbered = [f"{number}. {line}" for number, line in enumerate(lines, 1)]
+        lines = [f"{len(lines)} things are wrong:", *numbered]
+    if repairs is not None:
+        lines.append("This repairs it; look whether it is what you mean:")
+        lines.append(f"  {repaired_command(sys.argv[1:], repairs)}")
+    refused = SfumatoError("\n".join(lines))
+    refused.exit_code = max(problem.exit_code for problem in problems)
+    return refused
 
 
 def repaired_command(arguments: list[str], repairs: Mapping[str, Any]) -> str:

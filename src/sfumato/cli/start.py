@@ -12,7 +12,6 @@ import typer
 from sfumato.cli import options
 from sfumato.cli.app import JOB
 from sfumato.cli.options import Flag, Shown, command
-from sfumato.cli.refusals import all_problems
 from sfumato.errors import DataError, UsageError
 from sfumato.limits import MAX_ROWS, limited
 from sfumato.pace import Progress
@@ -80,8 +79,7 @@ def init(table: str, out: Path, yes: bool, progress: Progress) -> Shown:
 def publish(
     table: str,
     out: Path,
-    guarantee: list[str],
-    left_out: str,
+    guarantee: str,
     seed: int | None,
     roles: dict[str, Any],
     **settings: Any,
@@ -95,9 +93,7 @@ def publish(
             "It is marked as seeded and will not pass an audit.",
             err=True,
         )
-    promise, said = " and ".join(guarantee), {"seed": seed, "left_out": left_out, **settings}
-    with all_problems(table, promise, roles, settings["mechanism"], left_out):
-        return publish_table(table, promise, to=out, **said, **roles)
+    return publish_table(table, guarantee, to=out, seed=seed, **settings, **roles)
 
 
 @command(

@@ -7,7 +7,6 @@ publishing anything, and the next refusal looked for, until nothing is refused.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from sfumato.draws import Draws
@@ -24,54 +23,39 @@ from sfumato.table import as_table
 _MOST = 20  # refusals that are followed
 
 
-@dataclass(frozen=True)
-class Refusals:
-    """What is wrong, in the order in which it would have been refused, and what to say instead.
-
-    `repaired` says whether nothing is refused under `repairs`.
-    """
-
-    problems: tuple[SfumatoError, ...]
-    repairs: Mapping[str, Any]
-    repaired: bool
-
-
 def diagnose(
     origin: Any,
     guarantee: str | None,
     roles: Mapping[str, Any],
     left_out: str | float = "1/4",
     mechanism: str | None = None,
-) -> Refusals:
-    """Every refusal of this table under these roles and this promise.
+) -> tuple[list[SfumatoError], dict[str, Any] | None]:
+    """Every refusal of this table under these roles and this promise, in the order in which it
+    would be refused, and the options under which nothing is; None where none were found.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M"] * 50, "ill": [None, "a", "a", "a"] * 25})
-    >>> found = diagnose(people, "l-diversity(3)", {"quasi": "sexx", "sensitive": "ill"})
-    >>> len(found.problems), found.repaired
-    (3, True)
-    >>> found.repairs
-    {'quasi': ['sex'], 'missing': 'value', 'guarantee': 'enhanced-beta-likeness(2)'}
+    >>> roles = {"quasi": "sexx", "sensitive": "ill"}
+    >>> problems, repairs = diagnose(people, "l-diversity(3)", roles)
+    >>> len(problems), repairs
+    (3, {'quasi': ['sex'], 'missing': 'value', 'guarantee': 'enhanced-beta-likeness(2)'})
     """
-    said, problems = dict(roles), list[SfumatoError]()
-    repairs: dict[str, Any] = {}
+    said, problems, repairs = dict(roles), list[SfumatoError](), dict[str, Any]()
     while len(problems) < _MOST:
         try:
             _try(origin, repairs.get("guarantee", guarantee), said, left_out, mechanism)
+            break
         except SfumatoError as error:
-            if str(error) in map(str, problems):
-                return Refusals(tuple(problems), repairs, False)
-            problems.append(error)
             repair = dict(error.repair)
             if isinstance(error, InfeasibleGuarantee) and "guarantee" in repairs:
                 repair = {"guarantee": DEFAULT_PROMISE}
-            if not repair:
-                return Refusals(tuple(problems), repairs, False)
+            again = str(error) in map(str, problems)
+            problems += [] if again else [error]
+            if again or not repair:
+                return problems, None
             repairs |= repair
             said |= {option: value for option, value in repair.items() if option != "guarantee"}
-        else:
-            break
-    return Refusals(tuple(problems), repairs, True)
+    return problems, repairs
 
 
 def _try(
@@ -81,9 +65,7 @@ def _try(
     left_out: str | float,
     mechanism: str | None,
 ) -> None:
-    table = as_table(origin, roles)
-    if table.person is not None:
-        table = one_row_each(table, Draws.system())
+    table = one_row_each(as_table(origin, roles), Draws.system())
     profile = take_profile(table)
     if guarantee is None:
         return

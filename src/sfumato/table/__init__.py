@@ -126,8 +126,8 @@ def as_table(
         return origin
     if "sensitive" not in roles:
         raise UsageError(
-            "Say what the columns are: quasi=…, sensitive=…, and key=… or drop=… where needed. "
-            "'describe' without roles shows the columns there are."
+            "Say what the columns are: --quasi NAMES, --sensitive NAMES, and --key NAME or --drop "
+            "NAMES where needed. 'describe' without roles shows the columns there are."
         )
     return looked_at(unwrap(read)(origin, **{"quasi": (), **roles}), threads, progress)
 
