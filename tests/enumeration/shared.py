@@ -16,7 +16,7 @@ import numpy as np
 
 from sfumato.draws import Draws
 from sfumato.errors import InfeasibleGuarantee
-from sfumato.guarantees import CeilingGuarantee, JointCeilings
+from sfumato.guarantees import AllCeilings, CeilingGuarantee
 from sfumato.mechanisms.buckets.filling import Listed
 from sfumato.mechanisms.buckets.plan import BucketPlan
 from sfumato.mechanisms.buckets.ways import OptimalBuckets
@@ -46,7 +46,7 @@ def planned(
     held: Holdings, promise: CeilingGuarantee, joint: bool, draws: Draws
 ) -> BucketPlan | None:
     try:
-        asked = JointCeilings(promise) if joint else promise
+        asked = AllCeilings((promise,), joint=True) if joint else promise
         plan = OptimalBuckets().plan(profile_of(held), asked, draws)
     except InfeasibleGuarantee:
         return None

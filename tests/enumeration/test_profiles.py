@@ -14,7 +14,7 @@ import pytest
 
 from sfumato.draws import Draws
 from sfumato.engines.words import Facts
-from sfumato.guarantees import BetaLikeness, Guarantee, LDiversity, RhoPrivacy
+from sfumato.guarantees import BetaLikeness, Guarantee, LDiversity, RhoPrivacy, jointly
 from sfumato.mechanisms import parse_mechanism
 from sfumato.mechanisms.generalized import RangeCover, TablePlan
 from sfumato.mechanisms.grouped import Burel, Ring
@@ -35,7 +35,7 @@ def test_no_profile_gains_more_than_the_limit(mechanism: str, columns: int) -> N
     }
     profile = Profile(100, histograms)
     plan = parse_mechanism(mechanism).plan(
-        profile, promise.together(profile.histograms), Draws.from_seed(1)
+        profile, jointly(promise, profile.histograms), Draws.from_seed(1)
     )
     exact = [_exact(operator) for operator in plan.operators.values()]  # type: ignore[attr-defined]
     profiles = list(product((0, 1), repeat=columns))

@@ -12,7 +12,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import InfeasibleGuarantee, UsageError
-from sfumato.guarantees import BetaLikeness, LDiversity, parse_guarantee
+from sfumato.guarantees import BetaLikeness, LDiversity, jointly, parse_guarantee
 from sfumato.profile import Histogram
 
 BOTH = "ill: beta-likeness(2) and job: f-privacy(theta=1.5)"
@@ -115,7 +115,7 @@ def test_the_nearest_keeps_what_the_other_columns_have() -> None:
 
 def test_combinations_need_one_promise_for_all() -> None:
     with pytest.raises(UsageError, match="says nothing of combinations"):
-        parse_guarantee(BOTH).together({"ill": ILL, "job": JOB})
+        jointly(parse_guarantee(BOTH), {"ill": ILL, "job": JOB})
 
 
 @pytest.mark.parametrize(

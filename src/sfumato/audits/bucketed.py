@@ -19,7 +19,7 @@ from sfumato.audits.case import AuditCase, concerns, quoted, same
 from sfumato.audits.catalogue import Disclosure
 from sfumato.audits.findings import Finding
 from sfumato.columns import value_text
-from sfumato.guarantees import CeilingGuarantee, JointCeilings, LDiversity
+from sfumato.guarantees import CeilingGuarantee, LDiversity
 from sfumato.profile import Histogram
 from sfumato.release import BucketedRelease, scan
 
@@ -218,18 +218,17 @@ def _posteriors(view: Listing) -> Iterator[Finding]:
         return  # groups of people cannot be held to a promise that states no ceilings
     counts, title = view.counts(view.listed), " and ".join(view.columns)
     if len(view.columns) > 1:
-        guarantee: CeilingGuarantee = JointCeilings(case.guarantee)
         values = tuple(view.name(code) for code in counts)
     else:
         # the shares that ceilings follow from: the table's, or of chosen rows what is listed
         (domain,) = view.domains
-        guarantee, values = case.guarantee, domain.values
+        values = domain.values
         if not case.rows_of_people_withheld:
             counts = dict(enumerate(domain.counts.tolist()))
         elif release.histogram is not None:
             counts = dict(enumerate(release.histogram))
     histogram = Histogram(title, values, np.array(list(counts.values()), np.int64))
-    ceilings = dict(zip(counts, guarantee.ceilings(histogram), strict=True))
+    ceilings = dict(zip(counts, case.guarantee.ceilings(histogram), strict=True))
     rows = case.rows(
         "SELECT l.code, s.n, max(l.n), arg_max(l.bucket, (l.n, -l.bucket)) "
         f"FROM {view.listed} AS l JOIN sizes AS s USING (bucket) "

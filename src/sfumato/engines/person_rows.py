@@ -16,11 +16,7 @@ from sfumato.engines.choosing import choose_plan, profile_for
 from sfumato.engines.counting import count_holders
 from sfumato.engines.ranking import RankedRows, rank_rows
 from sfumato.errors import InfeasibleGuarantee, UsageError
-from sfumato.guarantees import (
-    Guarantee,
-    OddsGuarantee,
-    OddsOfPeople,
-)
+from sfumato.guarantees import AllOdds, Guarantee, OddsGuarantee, for_rows
 from sfumato.mechanisms import Mechanism
 from sfumato.profile import Histogram, Profile
 from sfumato.release import PersonRule
@@ -66,7 +62,7 @@ class ForPeople:
 
     def counted(self, profile: Profile) -> Profile:
         """The people by value, for what is said of people: each may have several values."""
-        if isinstance(self.guarantee, OddsOfPeople):
+        if isinstance(self.guarantee, AllOdds) and self.guarantee.holders:
             return replace(profile, histograms=self.guarantee.holders)
         return profile
 
@@ -129,7 +125,7 @@ def _with_rows(
             f"'{guarantee}' is kept for one row of each person, drawn at random: give "
             "--rows-per-person 1, or a guarantee on odds, such as rho-privacy."
         )
-    promise = OddsOfPeople(guarantee, count_holders(table), rows)
+    promise = for_rows(guarantee, count_holders(table), rows)
     if mechanism is not None and not mechanism.keeps(promise):
         raise UsageError(
             f"'{mechanism}' keeps its promise for one row of a person. Give --rows-per-person 1, "

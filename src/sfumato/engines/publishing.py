@@ -43,7 +43,7 @@ from sfumato.engines.republishing import as_before
 from sfumato.engines.spark.engine import SparkEngine
 from sfumato.engines.together import ColumnTold, told_by_columns
 from sfumato.errors import UsageError
-from sfumato.guarantees import Guarantee, parse_guarantee
+from sfumato.guarantees import Guarantee, jointly, parse_guarantee
 from sfumato.guarantees.meaning import meaning_for_a_person
 from sfumato.mechanisms import Mechanism, given_mechanism, parse_mechanism
 from sfumato.mechanisms.perturbed import PerturbedPlan
@@ -210,7 +210,7 @@ def run(
         refuse_repeated(table, check_keys(running.table))
         counted = take_profile(running.table)
         if options.joint and len(table.sensitive) > 1:
-            promise = promise.together(counted.histograms)
+            promise = jointly(promise, counted.histograms)
         refuse_left_out(people.counted(counted), promise, options.left_out)
         profile = with_counts(counted, possible_mechanisms(promise, mechanism), table)
         chosen, plan = choose_plan(

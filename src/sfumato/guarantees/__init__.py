@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from sfumato.errors import UsageError
 from sfumato.guarantees.base import DEFAULT_PROMISE, Ceilings, Guarantee
 from sfumato.guarantees.beta_likeness import BetaLikeness, EnhancedBetaLikeness
-from sfumato.guarantees.ceilings import CeilingGuarantee, JointCeilings
-from sfumato.guarantees.conjunction import conjunction
+from sfumato.guarantees.ceilings import CeilingGuarantee
+from sfumato.guarantees.conjunction import AllCeilings, AllOdds, conjunction, for_rows, jointly
 from sfumato.guarantees.f_privacy import FPrivacy
 from sfumato.guarantees.fine_rho import FineRhoPrivacy
 from sfumato.guarantees.l_diversity import LDiversity
-from sfumato.guarantees.odds import OddsGuarantee, OddsOfPeople
+from sfumato.guarantees.odds import OddsGuarantee
 from sfumato.guarantees.reconstruction import ReconstructionPrivacy
 from sfumato.guarantees.rho import RhoPrivacy
 from sfumato.guarantees.signposts import signpost
@@ -79,6 +79,8 @@ def require_known(name: str) -> None:
 __all__ = [
     "DEFAULT_PROMISE",
     "GUARANTEES",
+    "AllCeilings",
+    "AllOdds",
     "BetaLikeness",
     "CeilingGuarantee",
     "Ceilings",
@@ -86,16 +88,16 @@ __all__ = [
     "FPrivacy",
     "FineRhoPrivacy",
     "Guarantee",
-    "JointCeilings",
     "LDiversity",
     "OddsGuarantee",
-    "OddsOfPeople",
     "Parameter",
     "Reader",
     "ReconstructionPrivacy",
     "RhoPrivacy",
     "SmallSum",
     "conjunction",
+    "for_rows",
+    "jointly",
     "parse_guarantee",
     "require_known",
 ]

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 from sfumato.columns import Value, value_text
-from sfumato.errors import InfeasibleGuarantee, UsageError
+from sfumato.errors import InfeasibleGuarantee
 from sfumato.guarantees.words import Reader
 from sfumato.profile import Histogram, Holders
 from sfumato.textform import Parameter, TextForm
@@ -119,13 +119,6 @@ class Guarantee(TextForm, ABC):
         have promises of their own; `UsageError` where one has none."""
         return self
 
-    def together(self, histograms: Mapping[str, Histogram]) -> Guarantee:
-        """The promise for what these sensitive columns tell together."""
-        raise UsageError(
-            f"'{self}' is kept for each sensitive column by itself. For what they tell "
-            "together use a promise about odds or ceilings, such as rho-privacy or l-diversity."
-        )
-
     def kept_against(self, reader: Reader | None) -> Self:
         """The promise that a mechanism makes which holds against that reader, None being anybody
         whom the guarantee can hold against."""
@@ -148,27 +141,6 @@ class Guarantee(TextForm, ABC):
         Where the guarantee can take over the steward's `ceilings`, it does.
         """
         return [cls.usual()]
-
-
-class ForPlans(Guarantee):
-    """`promise` as plans are made with it; releases name the promise itself. A mixin."""
-
-    promise: Guarantee
-
-    def __str__(self) -> str:
-        return str(self.promise)
-
-    def against(self) -> Reader:
-        return self.promise.against()
-
-    def require_feasible(self, histogram: Histogram) -> None:
-        self.promise.require_feasible(histogram)
-
-    def statement(self, histogram: Histogram) -> str:
-        return self.promise.statement(histogram)
-
-    def formula(self) -> str:
-        return self.promise.formula()
 
 
 def odds(chance: Fraction) -> Fraction:

@@ -63,8 +63,9 @@ class BetaLikeness(LikenessGuarantee):
         "its share in the whole table."
     )
 
-    def own_ceilings(self, histogram: Histogram) -> list[Fraction]:
-        return [min(Fraction(1), (1 + self.beta) * share) for share in histogram.shares]
+    def ceilings(self, histogram: Histogram) -> list[Fraction]:
+        limits = [min(Fraction(1), (1 + self.beta) * share) for share in histogram.shares]
+        return self.but_open(histogram, limits)
 
     def statement(self, histogram: Histogram) -> str:
         most = f"at most {amount(1 + self.beta)} times its share in the table"
@@ -98,8 +99,9 @@ class EnhancedBetaLikeness(LikenessGuarantee):
         "its share in the whole table, and common values less: never 1."
     )
 
-    def own_ceilings(self, histogram: Histogram) -> list[Fraction]:
-        return [share * (1 + min(self.beta, _log(share))) for share in histogram.shares]
+    def ceilings(self, histogram: Histogram) -> list[Fraction]:
+        limits = [share * (1 + min(self.beta, _log(share))) for share in histogram.shares]
+        return self.but_open(histogram, limits)
 
     def statement(self, histogram: Histogram) -> str:
         most = (

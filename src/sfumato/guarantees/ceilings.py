@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
 from sfumato.columns import value_text
-from sfumato.errors import InfeasibleGuarantee, UsageError
-from sfumato.guarantees.base import ForPlans, Guarantee
+from sfumato.errors import InfeasibleGuarantee
+from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.value_table import OpenValues
 from sfumato.guarantees.words import CONCLUSIONS, NO_LINK, Reader
 from sfumato.profile import Histogram
@@ -40,12 +37,8 @@ class CeilingGuarantee(Guarantee):
         "several releases of the same people: the groups that a person was in can be intersected",
     )
 
-    @abstractmethod
-    def own_ceilings(self, histogram: Histogram) -> list[Fraction]:
-        """The ceilings, were no value open."""
-
-    def ceilings(self, histogram: Histogram) -> list[Fraction]:
-        by_code = self.own_ceilings(histogram)
+    def but_open(self, histogram: Histogram, by_code: list[Fraction]) -> list[Fraction]:
+        """These ceilings, and none for open values."""
         for code in self.open_codes(histogram):
             by_code[code] = Fraction(1)
         return by_code
@@ -64,9 +57,6 @@ class CeilingGuarantee(Guarantee):
             return ""
         named = ", ".join(repr(name) for name in self.open.labels)
         return f" Nothing is promised about values that need no protection: {named}."
-
-    def together(self, histograms: Mapping[str, Histogram]) -> Guarantee:
-        return JointCeilings(self)
 
     def require_feasible(self, histogram: Histogram) -> None:
         """Lemma 1 of the F'-privacy paper: it can be kept iff no share is above its ceiling."""
@@ -100,32 +90,6 @@ class CeilingGuarantee(Guarantee):
             "not how they are associated with the sensitive column, gives each sensitive value "
             f"{most} after seeing the release"
         )
-
-
-@dataclass(frozen=True, eq=False)
-class JointCeilings(ForPlans, CeilingGuarantee):
-    """`promise` for every column, and for the combinations of all of them.
-
-    In buckets a person is anybody who stands there, so the chance of a combination is its share in
-    the bucket: that share has the ceiling that the promise gives to a value as common.
-    """
-
-    promise: CeilingGuarantee
-
-    name: ClassVar[str] = "joint-ceilings"
-
-    def __post_init__(self) -> None:
-        if self.promise.names_values:
-            raise UsageError(
-                f"'{self.promise}' names values or columns, so it says nothing of combinations. "
-                "Leave --joint out, or promise it without names."
-            )
-
-    def own_ceilings(self, histogram: Histogram) -> list[Fraction]:
-        return self.promise.own_ceilings(histogram)
-
-    def together(self, histograms: Mapping[str, Histogram]) -> JointCeilings:
-        return self
 
 
 def chance(ceiling: Fraction) -> str:

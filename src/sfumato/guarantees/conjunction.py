@@ -1,4 +1,5 @@
-"""Several promises for one release: `l-diversity(5) and beta-likeness(2)`.
+"""Promises taken together: several for one release, for all sensitive columns, for all of a
+person's rows.
 
 Which promises one release can keep together follows from what each of them speaks of:
 
@@ -11,8 +12,8 @@ No mechanism here keeps another pair; `conjunction` says why.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -20,7 +21,7 @@ from sfumato.columns import Value, list_some
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees.base import DEFAULT_PROMISE, Guarantee
 from sfumato.guarantees.ceilings import CeilingGuarantee
-from sfumato.guarantees.odds import OddsGuarantee
+from sfumato.guarantees.odds import OddsGuarantee, root_below
 from sfumato.guarantees.small_sum import SmallSum
 from sfumato.guarantees.words import Reader
 from sfumato.profile import Histogram
@@ -84,10 +85,7 @@ class All(Guarantee):
             except InfeasibleGuarantee as error:
                 if error.nearest is None:
                     raise
-                kept = [
-                    error.nearest if column_promise is one else column_promise
-                    for column_promise in self.promises
-                ]
+                kept = [error.nearest if each is one else each for each in self.promises]
                 raise error.with_nearest(text_of(kept, self.columns)) from None
 
     def statement(self, histogram: Histogram) -> str:
@@ -110,6 +108,10 @@ class All(Guarantee):
 class AllCeilings(All, CeilingGuarantee):
     """Promises about ceilings, all of them: each value has its smallest.
 
+    Where they are `joint`, they hold for the combinations of all columns too. In buckets a person
+    is anybody who stands there, so the chance of a combination is its share in the bucket: that
+    share has the ceiling that the promise gives to a value as common.
+
     >>> import numpy as np
     >>> from sfumato.guarantees import BetaLikeness, LDiversity
     >>> both = AllCeilings((LDiversity(2), BetaLikeness(1)))
@@ -121,15 +123,13 @@ class AllCeilings(All, CeilingGuarantee):
 
     promises: tuple[CeilingGuarantee, ...]
     columns: tuple[str, ...] = ()
+    joint: bool = False
 
     name: ClassVar[str] = "all-ceilings"
 
     @property
     def names_values(self) -> bool:
         return bool(self.columns) or any(promise.names_values for promise in self.promises)
-
-    def own_ceilings(self, histogram: Histogram) -> list[Fraction]:
-        return _smallest([one.own_ceilings(histogram) for one in self.said_of(histogram.column)])
 
     def open_codes(self, histogram: Histogram) -> list[int]:
         promises = self.said_of(histogram.column)
@@ -140,30 +140,58 @@ class AllCeilings(All, CeilingGuarantee):
 class AllOdds(All, OddsGuarantee):
     """Promises about odds, all of them: each value has its smallest limit.
 
+    They may be kept for people of whom at most `rows_per_person` rows are published, drawn
+    independently. So what is shown of all of them, y, has
+    Pr(y | x₁ … xₖ) / Pr(y | x'₁ … x'ₖ) = Π P[xᵢ, yᵢ] / P[x'ᵢ, yᵢ] ≤ gᵏ, with the operator's
+    amplification g, and the odds of anything about these rows rise by gᵏ at most, whatever a reader
+    knew of how they hang together. One limit serves for all values: with a limit of its own for
+    each, another row, drawn under a looser one, tells about this one by such a link. Nor may equal
+    values of a person share one draw: rows that agree would then show that their values do. Where
+    they are `joint`, they speak of what all columns tell together: draws for two columns are as
+    independent as those for two rows.
+
+    `holders` are then, by column, the people who have each value in some row.
+
     >>> from sfumato.guarantees import RhoPrivacy
     >>> both = AllOdds((RhoPrivacy("1/13", "1/6"), RhoPrivacy("1/4", "2/5")))
     >>> str(both), both.common_limit("s", "abc")
     ('rho-privacy(1/13, 1/6) and rho-privacy(0.25, 0.4)', Fraction(2, 1))
+    >>> round(float(replace(both, rows_per_person=2).common_limit("s", "abc")), 6)  # the root of 2
+    1.414214
     """
 
     promises: tuple[OddsGuarantee, ...]
     columns: tuple[str, ...] = ()
+    holders: Mapping[str, Histogram] = field(default_factory=dict, compare=False)
+    rows_per_person: int = 1
+    joint: bool = False
 
     name: ClassVar[str] = "all-odds"
 
+    @property
+    def looks(self) -> int:
+        return self.rows_per_person * (len(self.holders) if self.joint else 1)
+
     def odds_limits(self, histogram: Histogram) -> list[Fraction | None]:
+        if self.looks > 1:
+            return [self.common_limit(histogram.column, histogram.values)] * len(histogram.values)
         return _smallest([p.odds_limits(histogram) for p in self.said_of(histogram.column)])
 
     def planning_limits(self, histogram: Histogram) -> list[Fraction | None]:
+        if self.looks > 1:
+            return self.odds_limits(histogram)
         return _smallest([p.planning_limits(histogram) for p in self.said_of(histogram.column)])
 
     def common_limit(self, column: str, values: Sequence[Value]) -> Fraction:
-        promises: list[OddsGuarantee] = self.said_of(column)
-        return min(promise.common_limit(column, values) for promise in promises)
+        asked = {column: values}
+        if self.joint:  # the smallest limit of any of them
+            asked = {name: histogram.values for name, histogram in self.holders.items()}
+        limits = [p.common_limit(*pair) for pair in asked.items() for p in self.said_of(pair[0])]
+        return root_below(min(limits), self.looks) if self.looks > 1 else min(limits)
 
     @property
     def limits_follow_shares(self) -> bool:
-        return any(promise.limits_follow_shares for promise in self.promises)
+        return self.looks == 1 and any(promise.limits_follow_shares for promise in self.promises)
 
     def planning_shares(self, column: str, values: Sequence[Value]) -> list[Fraction] | None:
         # where one member looks at counts, even if only to see whom it covers, so does the plan
@@ -179,8 +207,39 @@ class AllOdds(All, OddsGuarantee):
             for weights in zip(*stated, strict=True)
         ]
 
+    def ceilings(self, histogram: Histogram) -> list[Fraction]:
+        return super().ceilings(self.holders.get(histogram.column, histogram))
+
+    def require_feasible(self, histogram: Histogram) -> None:
+        super().require_feasible(self.holders.get(histogram.column, histogram))
+
     def kept_against(self, reader: Reader | None) -> Self:
         return replace(self, promises=tuple(p.kept_against(reader) for p in self.promises))
+
+
+def jointly(promise: Guarantee, histograms: Mapping[str, Histogram]) -> Guarantee:
+    """The promise for what these sensitive columns tell together."""
+    if isinstance(promise, OddsGuarantee):
+        odds = promise if isinstance(promise, AllOdds) else AllOdds((promise,))
+        return replace(odds, holders=odds.holders or histograms, joint=True)
+    if not isinstance(promise, CeilingGuarantee):
+        raise UsageError(
+            f"'{promise}' is kept for each sensitive column by itself. For what they tell "
+            "together use a promise about odds or ceilings, such as rho-privacy or l-diversity."
+        )
+    if promise.names_values:
+        raise UsageError(
+            f"'{promise}' names values or columns, so it says nothing of combinations. "
+            "Leave --joint out, or promise it without names."
+        )
+    ceilings = promise if isinstance(promise, AllCeilings) else AllCeilings((promise,))
+    return replace(ceilings, joint=True)
+
+
+def for_rows(promise: OddsGuarantee, holders: Mapping[str, Histogram], rows: int) -> AllOdds:
+    """The promise for people with so many rows each, of whom `holders` have each value in some."""
+    odds = promise if isinstance(promise, AllOdds) else AllOdds((promise,))
+    return replace(odds, holders=holders, rows_per_person=rows)
 
 
 def conjunction(promises: Sequence[Guarantee], columns: Sequence[str] = ()) -> Guarantee:

@@ -92,18 +92,16 @@ class FPrivacy(CeilingGuarantee):
     def names_values(self) -> bool:
         return self.limits is not None or super().names_values
 
-    def own_ceilings(self, histogram: Histogram) -> list[Fraction]:
-        if self.limits is None:
-            return [self._other(share, Fraction(1)) for share in histogram.shares]
-        listed = dict(self.limits.rows)
-        # theta is the row of every other value
-        self.limits.require_fit(histogram, "a limit of 1", every=self.theta is None)
-        return [
-            listed[label(value)]
-            if label(value) in listed
-            else self._other(share, listed.get(EVERY_OTHER, Fraction(1)))
+    def ceilings(self, histogram: Histogram) -> list[Fraction]:
+        listed = {} if self.limits is None else dict(self.limits.rows)
+        if self.limits is not None:  # theta is the row of every other value
+            self.limits.require_fit(histogram, "a limit of 1", every=self.theta is None)
+        stated = listed.get(EVERY_OTHER, Fraction(1))
+        by_code = [
+            listed[name] if (name := label(value)) in listed else self._other(share, stated)
             for value, share in zip(histogram.values, histogram.shares, strict=True)
         ]
+        return self.but_open(histogram, by_code)
 
     def _other(self, share: Fraction, stated: Fraction) -> Fraction:
         """The ceiling of a value that `limits` do not name."""

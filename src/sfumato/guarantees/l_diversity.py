@@ -49,8 +49,8 @@ class LDiversity(CeilingGuarantee):
         OPEN,
     )
 
-    def own_ceilings(self, histogram: Histogram) -> list[Fraction]:
-        return [Fraction(1, self.l)] * len(histogram.values)
+    def ceilings(self, histogram: Histogram) -> list[Fraction]:
+        return self.but_open(histogram, [Fraction(1, self.l)] * len(histogram.values))
 
     def nearest(self, histogram: Histogram) -> Guarantee | None:
         most = one_in(histogram, self.open_codes(histogram))

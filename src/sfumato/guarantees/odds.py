@@ -8,13 +8,12 @@ those (methods, section 1).
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import ClassVar
 
 from sfumato.columns import Value
-from sfumato.guarantees.base import ForPlans, Guarantee
+from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.words import ANYBODY, Reader
 from sfumato.profile import Histogram
 
@@ -31,9 +30,6 @@ class OddsGuarantee(Guarantee):
     @abstractmethod
     def odds_limits(self, histogram: Histogram) -> list[Fraction | None]:
         """How much each value's odds may be raised; None where nothing is promised."""
-
-    def together(self, histograms: Mapping[str, Histogram]) -> Guarantee:
-        return OddsOfPeople(self, histograms, 1, len(histograms))
 
     def odds_gains(self, histogram: Histogram) -> list[Fraction | None]:
         return self.odds_limits(histogram)
@@ -77,67 +73,6 @@ def round_down(number: Fraction, bits: int) -> Fraction:
     step = Fraction(2) ** (length - bits)  # one digit too many, or as many
     step *= 2 if number // step >> bits else 1
     return number // step * step
-
-
-@dataclass(frozen=True, eq=False)
-class OddsOfPeople(ForPlans, OddsGuarantee):
-    """`promise` for people of whom at most `rows_per_person` rows are published.
-
-    The rows of a person are drawn independently. So what is shown of all of them, y, has
-    Pr(y | x₁ … xₖ) / Pr(y | x'₁ … x'ₖ) = Π P[xᵢ, yᵢ] / P[x'ᵢ, yᵢ] ≤ gᵏ, with the operator's
-    amplification g, and the odds of anything about these rows rise by gᵏ at most, whatever a reader
-    knew of how they hang together. One limit serves for all values: with a limit of its own for
-    each, another row, drawn under a looser one, tells about this one by such a link. Nor may equal
-    values of a person share one draw: rows that agree would then show that their values do.
-
-    `holders` are, by column, the people who have each value in some row. With more than one of
-    `columns`, it speaks of what these tell together: draws for two columns are as independent as
-    those for two rows.
-
-    >>> from sfumato.guarantees.rho import RhoPrivacy
-    >>> promise = OddsOfPeople(RhoPrivacy("1/13", "1/6"), {}, 2)
-    >>> str(promise), round(float(promise.common_limit("s", "abc")), 6)  # the root of 12/5
-    ('rho-privacy(1/13, 1/6)', 1.549193)
-    """
-
-    promise: OddsGuarantee
-    holders: Mapping[str, Histogram]
-    rows_per_person: int = 1
-    columns: int = 1
-
-    name: ClassVar[str] = "for-people"
-    shows_left_out: ClassVar[bool] = False  # one limit is on all values
-
-    @property
-    def looks(self) -> int:
-        return self.rows_per_person * self.columns
-
-    def common_limit(self, column: str, values: Sequence[Value]) -> Fraction:
-        limit = self.promise.common_limit(column, values)
-        if self.columns > 1:  # the smallest limit of any of them
-            limit = min(
-                self.promise.common_limit(histogram.column, histogram.values)
-                for histogram in self.holders.values()
-            )
-        return root_below(limit, self.looks)
-
-    def odds_limits(self, histogram: Histogram) -> list[Fraction | None]:
-        return [self.common_limit(histogram.column, histogram.values)] * len(histogram.values)
-
-    def planning_shares(self, column: str, values: Sequence[Value]) -> list[Fraction] | None:
-        return self.promise.planning_shares(column, values)
-
-    def planning_weights(self, column: str, values: Sequence[Value]) -> list[Fraction | None]:
-        return self.promise.planning_weights(column, values)
-
-    def ceilings(self, histogram: Histogram) -> list[Fraction]:
-        return self.promise.ceilings(self.holders[histogram.column])
-
-    def together(self, histograms: Mapping[str, Histogram]) -> OddsOfPeople:
-        return replace(self, columns=len(histograms))
-
-    def require_feasible(self, histogram: Histogram) -> None:
-        self.promise.require_feasible(self.holders[histogram.column])
 
 
 def root_below(number: Fraction, k: int) -> Fraction:

@@ -11,7 +11,7 @@ from sfumato.columns import value_text
 from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
 from sfumato.guarantees import parse_guarantee
 from sfumato.guarantees.base import Guarantee
-from sfumato.guarantees.ceilings import JointCeilings
+from sfumato.guarantees.conjunction import AllCeilings
 from sfumato.mechanisms.buckets.settings import Limits
 from sfumato.profile import Histogram, Holdings, Profile
 
@@ -93,7 +93,7 @@ def holdings_of(
                 "release adds. Rename it."
             )
     holdings = profile.holdings or Holdings.one(columns[0])
-    if len(columns) > 1 and isinstance(guarantee, JointCeilings):
+    if len(columns) > 1 and isinstance(guarantee, AllCeilings) and guarantee.joint:
         holdings = holdings.jointly()
     require_feasible(guarantee, holdings.views)
     return holdings
@@ -105,8 +105,7 @@ def require_feasible(guarantee: Guarantee, views: Sequence[Histogram]) -> None:
         try:
             guarantee.require_feasible(view)
         except InfeasibleGuarantee as error:
-            weaker = guarantee.promise if isinstance(guarantee, JointCeilings) else guarantee
-            nearest = _allowed_by_all(weaker, views)
+            nearest = _allowed_by_all(guarantee, views)
             if error.nearest is None or nearest is None or nearest == error.nearest:
                 raise
             raise error.with_nearest(nearest) from None
