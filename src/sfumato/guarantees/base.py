@@ -151,12 +151,25 @@ def odds(chance: Fraction) -> Fraction:
     return chance / (1 - chance)
 
 
+def refused(
+    problem: str,
+    histogram: Histogram,
+    code: int,
+    nearest: Guarantee | None,
+    *,
+    otherwise: str,
+    can: str = "that can be kept",
+) -> InfeasibleGuarantee:
+    """What to raise where the value of this code makes a promise impossible."""
+    advice = f"Nearest {can}: '{nearest}'." if nearest else otherwise
+    witness = value_text(histogram.values[code]) if histogram.values else "(no value)"
+    stated = None if nearest is None else str(nearest)
+    return InfeasibleGuarantee(f"{problem} {advice}", witness=witness, nearest=stated)
+
+
 def require_two_values(histogram: Histogram) -> None:
     """What every promise kept by perturbation needs."""
-    if len(histogram.values) >= 2:
-        return
-    raise InfeasibleGuarantee(
-        f"Column {histogram.column!r} has only one value: no perturbation can hide it. "
-        "Choose another sensitive column, or state a wider domain.",
-        witness=value_text(histogram.values[0]) if histogram.values else "(no value)",
-    )
+    if len(histogram.values) < 2:
+        one = f"Column {histogram.column!r} has only one value: no perturbation can hide it."
+        advice = "Choose another sensitive column, or state a wider domain."
+        raise refused(one, histogram, 0, None, otherwise=advice)

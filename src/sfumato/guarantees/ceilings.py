@@ -6,8 +6,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from sfumato.columns import value_text
-from sfumato.errors import InfeasibleGuarantee
-from sfumato.guarantees.base import Guarantee
+from sfumato.guarantees.base import Guarantee, refused
 from sfumato.guarantees.value_table import OpenValues
 from sfumato.guarantees.words import CONCLUSIONS, NO_LINK, Reader
 from sfumato.profile import Histogram
@@ -66,14 +65,15 @@ class CeilingGuarantee(Guarantee):
             return
         worst = max(broken, key=lambda code: shares[code] - ceilings[code])
         nearest = self.nearest(histogram)
-        advice = f"Nearest that can be kept: '{nearest}'." if nearest else self.advice(histogram)
-        raise InfeasibleGuarantee(
+        raise refused(
             f"'{self}' cannot be kept: in column {histogram.column!r} the value "
             f"{value_text(histogram.values[worst])} has a share of {float(shares[worst]):.4g}, "
             f"above its ceiling of {float(ceilings[worst]):.4g}, so some group must hold more of "
-            f"it than is allowed. {advice}",
-            witness=value_text(histogram.values[worst]),
-            nearest=str(nearest) if nearest else None,
+            "it than is allowed.",
+            histogram,
+            worst,
+            nearest,
+            otherwise="" if nearest else self.advice(histogram),
         )
 
     def nearest(self, histogram: Histogram) -> Guarantee | None:

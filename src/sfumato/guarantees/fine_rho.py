@@ -8,18 +8,12 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 from sfumato.columns import Value, list_some, value_text
-from sfumato.errors import InfeasibleGuarantee, UsageError
-from sfumato.guarantees.base import Ceilings, require_two_values
+from sfumato.errors import UsageError
+from sfumato.guarantees.base import Ceilings, refused, require_two_values
 from sfumato.guarantees.ladders import factors, just_above, largest_other, up_to_one
 from sfumato.guarantees.odds import OddsGuarantee
 from sfumato.guarantees.value_table import EVERY_OTHER, ChanceLimits, Limit, label
-from sfumato.guarantees.words import (
-    CONCLUSIONS,
-    FRESH_DRAWS,
-    IN_TABLE,
-    amount,
-    rarest_share,
-)
+from sfumato.guarantees.words import CONCLUSIONS, FRESH_DRAWS, IN_TABLE, amount, rarest_share
 from sfumato.profile import Histogram
 from sfumato.textform import Parameter, decimal_text
 
@@ -143,14 +137,16 @@ class FineRhoPrivacy(OddsGuarantee):
         rarest = int(histogram.counts.argmin())
         share, nearest = histogram.shares[rarest], None
         if self.theta is not None and 0 < share < Fraction(1, 2):
-            nearest = str(FineRhoPrivacy(theta=(1 / share + 1) / 2))
-        raise InfeasibleGuarantee(
+            nearest = FineRhoPrivacy(theta=(1 / share + 1) / 2)
+        raise refused(
             f"'{self}' would protect nobody: it sets no limit for any value of column "
             f"{histogram.column!r}; the rarest, {value_text(histogram.values[rarest])}, has a "
-            f"share of {float(share):.4g}. "
-            + (f"Nearest that protects something: '{nearest}'." if nearest else "Set limits."),
-            witness=value_text(histogram.values[rarest]),
-            nearest=nearest,
+            f"share of {float(share):.4g}.",
+            histogram,
+            rarest,
+            nearest,
+            can="that protects something",
+            otherwise="Set limits.",
         )
 
     def statement(self, histogram: Histogram) -> str:

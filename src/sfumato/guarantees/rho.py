@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 from sfumato.columns import Value, value_text
-from sfumato.errors import InfeasibleGuarantee, UsageError
-from sfumato.guarantees.base import Ceilings, require_two_values
+from sfumato.errors import UsageError
+from sfumato.guarantees.base import Ceilings, refused, require_two_values
 from sfumato.guarantees.ladders import just_above, up_to_one
 from sfumato.guarantees.odds import OddsGuarantee
 from sfumato.guarantees.words import (
@@ -114,21 +114,17 @@ class RhoPrivacy(OddsGuarantee):
         require_two_values(histogram)
         shares = histogram.shares
         present = [code for code, count in enumerate(histogram.counts) if count > 0]
-        if all(shares[code] > self.rho1 for code in present):
-            rarest = min(present, key=lambda code: shares[code])
-            share = shares[rarest]
-            nearest = self._reaching(share)
-            advice = (
-                f"Nearest that protects something: '{nearest}'."
-                if nearest
-                else "Nothing can: choose another sensitive column."
-            )
-            raise InfeasibleGuarantee(
+        rarest = min(present, key=lambda code: shares[code], default=0)
+        if shares[rarest] > self.rho1:
+            raise refused(
                 f"'{self}' would protect nobody: every value of column {histogram.column!r} has a "
                 f"share above rho1 = {decimal_text(self.rho1)}; the rarest, "
-                f"{value_text(histogram.values[rarest])}, has {float(share):.4g}. {advice}",
-                witness=value_text(histogram.values[rarest]),
-                nearest=str(nearest) if nearest else None,
+                f"{value_text(histogram.values[rarest])}, has {float(shares[rarest]):.4g}.",
+                histogram,
+                rarest,
+                self._reaching(shares[rarest]),
+                can="that protects something",
+                otherwise="Nothing can: choose another sensitive column.",
             )
 
     def _reaching(self, share: Fraction) -> RhoPrivacy | None:

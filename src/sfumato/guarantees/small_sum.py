@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 
 from sfumato.columns import value_text
 from sfumato.errors import InfeasibleGuarantee, UsageError
-from sfumato.guarantees.base import Ceilings, Guarantee
+from sfumato.guarantees.base import Ceilings, Guarantee, refused
 from sfumato.guarantees.ladders import one_in
 from sfumato.guarantees.small_sum_tails import large_sum, small_sum_privacy
 from sfumato.guarantees.words import FRESH_DRAWS, IN_TABLE, SUMS, Reader
@@ -132,18 +132,14 @@ class SmallSum(Guarantee):
         if count <= rows // groups:
             return
         most = rows // count
-        nearest = SmallSum(most) if most >= 2 else None
-        advice = (
-            f"Nearest that can be kept: '{nearest}'."
-            if nearest
-            else "No group size can be kept: more than half of the records have it."
-        )
-        raise InfeasibleGuarantee(
+        raise refused(
             f"'{self}' needs groups of {groups} records with different values of column "
             f"{histogram.column!r}, so no value may have more than 1/{groups} of the records; "
-            f"{value_text(histogram.values[common])} has {count / rows:.4g}. {advice}",
-            witness=value_text(histogram.values[common]),
-            nearest=str(nearest) if nearest else None,
+            f"{value_text(histogram.values[common])} has {count / rows:.4g}.",
+            histogram,
+            common,
+            SmallSum(most) if most >= 2 else None,
+            otherwise="No group size can be kept: more than half of the records have it.",
         )
 
     def statement(self, histogram: Histogram) -> str:

@@ -49,7 +49,7 @@ class ValueTable:
         if given is None or isinstance(given, cls):
             return given
         text, where = unquoted(given) if isinstance(given, str) else "", "the limits"
-        rows: list[Sequence[Any]]
+        rows: Sequence[Sequence[Any]]
         if in_file := text.startswith("@"):
             where = f"the limits file {text[1:]!r}"
             rows = cls._file_rows(Path(text[1:]), where)
@@ -58,9 +58,7 @@ class ValueTable:
         elif isinstance(given, Mapping):
             rows = [(label(value), number) for value, number in given.items()]
         else:
-            rows = [
-                (label(value),) for value in (given if isinstance(given, Iterable) else [given])
-            ]
+            rows = [(label(one),) for one in (given if isinstance(given, Iterable) else [given])]
         named = [row[0] for row in rows]
         if cls.usage and (not named or "" in named or len(set(named)) < len(named)):
             raise UsageError(f"{cls.usage}. Got {given!r} instead.")
@@ -97,7 +95,7 @@ class ValueTable:
         return (value, *numbers)
 
     @classmethod
-    def _file_rows(cls, path: Path, where: str) -> list[Sequence[str]]:
+    def _file_rows(cls, path: Path, where: str) -> list[list[str]]:
         """The columns of a CSV file, stripped; '' where nothing stands."""
         names = ["value", *(number.name for number in cls.numbers)]
         try:
@@ -111,7 +109,7 @@ class ValueTable:
         if missing or not rows:
             needed = ", ".join(names[: cls.needed + 1])
             raise DataError(f"Cannot use {where}: it needs the columns {needed}, and rows.")
-        return list(rows)
+        return rows
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -120,20 +118,14 @@ class ValueTable:
     def require_fit(self, histogram: Histogram, nothing: str, *, every: bool = True) -> None:
         """Every value has a row, its own or that of `*` (if `every` one needs it), and every row a
         value; `nothing` tells how a row is written that promises nothing."""
-        rows, names = set(self.labels), [label(value) for value in histogram.values]
-        missing = [
-            value_text(value)
-            for value, name in zip(histogram.values, names, strict=True)
-            if every and name not in rows and EVERY_OTHER not in rows
-        ]
-        foreign = [repr(row) for row in sorted(rows - {*names, EVERY_OTHER})]
-        if not missing and not foreign:
-            return
-        problem = (
-            f"have no row for {list_some(missing)}"
-            if missing
-            else f"name {list_some(foreign)}, which the column does not have"
-        )
+        rows, names = {*self.labels}, {label(value): value for value in histogram.values}
+        missing = [value_text(value) for name, value in names.items() if name not in rows]
+        problem = f"have no row for {list_some(missing)}"
+        if not every or EVERY_OTHER in rows or not missing:
+            foreign = [repr(row) for row in sorted(rows - {*names, EVERY_OTHER})]
+            problem = f"name {list_some(foreign)}, which the column does not have"
+            if not foreign:
+                return
         raise DataError(
             f"The limits for column {histogram.column!r} {problem}. Give every value a row "
             f"({nothing} promises nothing), or add a row for '*'."
