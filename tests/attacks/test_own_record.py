@@ -13,7 +13,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.attacks import attack, parse_attack
-from sfumato.attacks.calibration import calibrated
+from sfumato.attacks.intervals import calibrated
 from sfumato.attacks.limits import parse_limit
 from sfumato.attacks.people import Domains, People
 from sfumato.attacks.protocol import Knowledge

@@ -17,7 +17,7 @@ import numpy as np
 
 from sfumato.attacks.people import People, common_keys
 from sfumato.attacks.protocol import Attack, Guesses, Knowledge
-from sfumato.attacks.views import BucketsView
+from sfumato.attacks.views import BucketsView, normalised
 from sfumato.draws import BoolArray, Draws, IntArray, Positions
 from sfumato.guarantees.words import Known
 from sfumato.release import BucketedRelease, Release
@@ -52,10 +52,9 @@ class Corruption(Attack):
         left = np.rint(view.shares[bucket].todense() * view.listed[bucket][:, None])
         owner, value = _known_mates(self, knowledge, targets, bucket, draws)
         np.subtract.at(left, (owner, value), 1.0)
-        left = np.maximum(left, 0.0)
-        total = left.sum(axis=1)
-        usable = present & (total > 0)
-        shares = np.where(usable[:, None], left / np.maximum(total, 1.0)[:, None], view.prior)
+        left = np.where(present[:, None], np.maximum(left, 0.0), 0.0)
+        shares, total = normalised(left, view.prior), left.sum(axis=1)
+        usable = total > 0
         figures = {
             "known records": len(owner) / max(len(targets), 1),
             "values left in the list": float(total[usable].mean()) if usable.any() else 0.0,

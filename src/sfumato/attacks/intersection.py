@@ -15,6 +15,7 @@ import numpy as np
 
 from sfumato.attacks.people import People
 from sfumato.attacks.protocol import Attack, Guesses, Knowledge
+from sfumato.attacks.views import normalised
 from sfumato.draws import Draws
 from sfumato.errors import UsageError
 from sfumato.guarantees.words import Known
@@ -68,5 +69,4 @@ def intersected(prior: FloatArray, shares: list[FloatArray]) -> FloatArray:
         posterior = np.divide(
             posterior * share, prior, out=np.zeros_like(posterior), where=prior > 0
         )
-    total = posterior.sum(axis=1, keepdims=True)
-    return np.where(total > 0, posterior / np.maximum(total, 1e-300), prior)
+    return normalised(posterior, prior)

@@ -17,7 +17,7 @@ import numpy as np
 
 from sfumato.attacks.people import People
 from sfumato.attacks.protocol import Attack, Guesses, Knowledge
-from sfumato.attacks.views import BucketsView
+from sfumato.attacks.views import BucketsView, normalised
 from sfumato.draws import BoolArray, Draws, IntArray
 from sfumato.guarantees.words import Known
 from sfumato.operators.base import FloatArray
@@ -49,10 +49,8 @@ class NegativeAssociation(Attack):
         assert isinstance(view, BucketsView)
         _, shares = view.looked_up(targets)
         struck = ruled_out_of(view, targets, float(self.threshold)) & (shares > 0)
-        left = np.where(struck, 0.0, shares)
-        total = left.sum(axis=1, keepdims=True)
         # who would have nothing left was ruled out by mistake somewhere: nothing is struck then
-        chances = np.where(total > 0, left / np.maximum(total, 1e-300), shares)
+        chances = normalised(np.where(struck, 0.0, shares), shares)
         figures = {"values struck off a list, on average": struck.sum() / max(len(targets), 1)}
         return Guesses.likeliest(self, knowledge, chances, draws, figures)
 

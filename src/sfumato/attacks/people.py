@@ -63,47 +63,31 @@ class People:
         return float(np.bincount(self.truth, minlength=1).max() / max(len(self), 1))
 
     def take(self, chosen: IntArray) -> People:
-        return People(
-            self.rows[chosen],
-            self.domains,
-            [codes[chosen] for codes in self.codes],
-            self.column,
-            self.values,
-            self.truth[chosen],
-            None if self.records is None else self.records.take(pa.array(chosen)),
-            self.histogram,
+        return replace(
+            self,
+            rows=self.rows[chosen],
+            codes=[codes[chosen] for codes in self.codes],
+            truth=self.truth[chosen],
+            records=None if self.records is None else self.records.take(pa.array(chosen)),
         )
 
 
 def read_people(table: Table, column: str) -> People:
     """Load the quasi columns and one sensitive column; rows without a sensitive value stay out."""
-    profile = take_profile(table)
-    coders = {name: SensitiveCoder(table, name, h.values) for name, h in profile.histograms.items()}
-    names = (*table.quasi, *table.sensitive)
+    histograms, names = take_profile(table).histograms, (*table.quasi, *table.sensitive)
     batches = list(table.batches(names))
-    schema = pa.schema([pa.field(name, table.type_of(name)) for name in names])
-    records = pa.Table.from_batches(
-        [
-            pa.RecordBatch.from_arrays([_decoded(c) for c in b.columns], schema=schema)
-            for b in batches
-        ],
-        schema,
-    )
+    read = {name: [plain(batch.column(name)) for batch in batches] for name in names}
+    records = pa.table({n: pa.chunked_array(parts, table.type_of(n)) for n, parts in read.items()})
     coded = {
-        name: np.concatenate([coders[name](batch.column(name)) for batch in batches])
-        if batches
-        else np.empty(0, np.int64)
+        name: SensitiveCoder(table, name, histograms[name].values)(plain(records.column(name)))
         for name in table.sensitive
     }
     kept = np.flatnonzero(np.min(list(coded.values()), axis=0) >= 0)
-    records = records.take(pa.array(kept))
-    domains = Domains(
-        table.quasi, tuple(plain(records.column(name).unique()) for name in table.quasi)
-    )
-    codes = domains.all_codes(records)
-    histogram = profile.histograms[column]
-    truth = coded[column][kept]
-    return People(kept, domains, codes, column, len(histogram.values), truth, records, histogram)
+    records, histogram = records.take(pa.array(kept)), histograms[column]
+    values = tuple(plain(records.column(name).unique()) for name in table.quasi)
+    domains, truth = Domains(table.quasi, values), coded[column][kept]
+    codes, size = domains.all_codes(records), len(histogram.values)
+    return People(kept, domains, codes, column, size, truth, records, histogram)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,8 +181,4 @@ def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     """One array of plain values."""
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
-    return _decoded(array)
-
-
-def _decoded(array: pa.Array) -> pa.Array:
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array

@@ -14,8 +14,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from sfumato.attacks.calibration import calibrated
-from sfumato.attacks.intervals import paired_difference, wilson
+from sfumato.attacks.intervals import calibrated, paired_difference, wilson
 from sfumato.attacks.people import People, pick
 from sfumato.attacks.views import View
 from sfumato.draws import BoolArray, Draws, IntArray

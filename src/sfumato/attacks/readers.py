@@ -10,8 +10,7 @@ knows nothing of the very person, and a record shows little where much was drawn
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import ClassVar, Self
@@ -20,7 +19,7 @@ import numpy as np
 
 from sfumato.attacks.people import People, pick
 from sfumato.attacks.protocol import Attack, Guesses, Knowledge
-from sfumato.attacks.views import BucketsView, RecordsView
+from sfumato.attacks.views import BucketsView, RecordsView, normalised
 from sfumato.draws import Draws, IntArray
 from sfumato.guarantees.words import Known
 from sfumato.operators.base import FloatArray
@@ -43,21 +42,15 @@ class LearnedReader(Attack):
         """P(value | quasi), as this reader comes to it."""
 
     def guess(self, knowledge: Knowledge, targets: People, draws: Draws) -> Guesses:
-        rule, view = self.rule(knowledge, draws), knowledge.view
-        chances = view.weigh(rule, targets, knowledge.people, knowledge.thorough, draws)
-        figures, besides = self.told(knowledge, rule, targets, chances, draws)
-        return Guesses.likeliest(self, knowledge, chances, draws, figures, besides)
+        return self.weighed(self.rule(knowledge, draws), knowledge, targets, draws)[0]
 
-    def told(
-        self,
-        knowledge: Knowledge,
-        rule: Links,
-        targets: People,
-        chances: FloatArray,
-        draws: Draws,
-    ) -> tuple[Mapping[str, float], Mapping[str, IntArray]]:
-        """What else there is to tell of the chances, and guesses to compare with."""
-        return {}, {}
+    def weighed(
+        self, rule: Links, knowledge: Knowledge, targets: People, draws: Draws
+    ) -> tuple[Guesses, FloatArray]:
+        """Guesses by rule and record, and the chances behind them."""
+        people, thorough = knowledge.people, knowledge.thorough
+        chances = knowledge.view.weigh(rule, targets, people, thorough, draws)
+        return Guesses.likeliest(self, knowledge, chances, draws), chances
 
 
 def bins_of(knowledge: Knowledge) -> dict[int, IntArray]:
@@ -198,7 +191,7 @@ class NaiveBayes(Attack):
         scores = Links(self.name, start, rules).scores(targets.codes)
         top = scores.max(axis=1, initial=-np.inf, keepdims=True)
         odds = np.exp(np.where(np.isfinite(top), scores - np.where(np.isfinite(top), top, 0), 0))
-        return Guesses.likeliest(self, knowledge, odds / odds.sum(axis=1, keepdims=True), draws)
+        return Guesses.likeliest(self, knowledge, normalised(odds), draws)
 
 
 @dataclass(frozen=True)
@@ -232,17 +225,12 @@ class Linked(LearnedReader):
             lambda n, k: draws.order("links", n)[:k],
         )
 
-    def told(
-        self,
-        knowledge: Knowledge,
-        rule: Links,
-        targets: People,
-        chances: FloatArray,
-        draws: Draws,
-    ) -> tuple[Mapping[str, float], Mapping[str, IntArray]]:
-        """Of how many people a posterior is far beyond what the promise allows."""
+    def guess(self, knowledge: Knowledge, targets: People, draws: Draws) -> Guesses:
+        """Also, of how many people a posterior is far beyond what the promise allows."""
+        rule = self.rule(knowledge, draws)
+        guesses, chances = self.weighed(rule, knowledge, targets, draws)
         if not len(chances):
-            return {}, {}
+            return guesses
         figures: dict[str, float] = {}
         if knowledge.ceilings is not None:
             far = np.minimum(2 * knowledge.ceilings, 1.0) * (1 + 1e-9)
@@ -255,4 +243,5 @@ class Linked(LearnedReader):
                 label = f"share in buckets of more than {EXACT}, where this is an approximation"
                 figures[label] = 1 - float(exact.mean())
         alone = pick(np.exp(rule.log_chances(targets.codes)), knowledge.view.prior, draws, "alone")
-        return figures, {"by the links alone, without a release": alone}
+        besides = {"by the links alone, without a release": alone}
+        return replace(guesses, figures=figures, besides=besides)

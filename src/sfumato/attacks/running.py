@@ -94,12 +94,16 @@ def attack(
     if further and not all(isinstance(attempt, Intersection) for attempt in chosen):
         raise UsageError("Several releases are attacked with --attack intersection alone.")
 
-    def fresh_view(people: People, number: int) -> View:
-        if remake is not None:
-            return see_shown(source, remake(people.records), people)[0]
-        return (
-            raw_view(people) if opened is None else _published_again(opened, source, people, number)
-        )
+    def seen(people: People, number: int | None = None) -> tuple[View, str | None]:
+        """What is attacked or, with a number, the same made of other people; and a note."""
+        if shown is not None:
+            again = shown if number is None or remake is None else remake(people.records)
+            return see_shown(source, again, people)
+        if opened is None:
+            return raw_view(people), None
+        if number is None:
+            return view_of(opened, people), None
+        return _published_again(opened, source, people, number), None
 
     outcomes = []
     names = _asked_columns(column, source)
@@ -109,7 +113,7 @@ def attack(
         progress("attacking: releases without the people", done, steps)
         draws = Draws.from_seed(seed).child(name)
         people = read_people(source, name)
-        view, note = _first_view(opened, source, shown, people)
+        view, note = seen(people)
         if shown is not None and remake is None:
             note = " ".join(filter(None, (NOT_AGAIN, note)))
         elif further:
@@ -125,8 +129,8 @@ def attack(
             try:
                 for side, rows in enumerate(tables):
                     strangers = people.take(rows)
-                    seen = knowledge_of(strangers, opened, source, fresh_view(strangers, side))
-                    without.append(replace(seen, thorough=thorough))
+                    known = knowledge_of(strangers, opened, source, seen(strangers, side)[0])
+                    without.append(replace(known, thorough=thorough))
                 note = None
             except SfumatoError as error:
                 half, note = None, f"No release of a fresh table to compare with: {error}"
@@ -149,11 +153,12 @@ def attack(
 
 
 def _asked_columns(column: str | None, source: Table) -> tuple[str, ...]:
-    if column is not None and column not in source.sensitive:
-        raise UsageError(
-            f"{column!r} is not a sensitive column. Those are: {', '.join(source.sensitive)}."
-        )
-    return tuple(source.sensitive) if column is None else (column,)
+    if column is None:
+        return tuple(source.sensitive)
+    if column not in source.sensitive:
+        names = ", ".join(source.sensitive)
+        raise UsageError(f"{column!r} is not a sensitive column. Those are: {names}.")
+    return (column,)
 
 
 def _listing(release: Release | str | Path) -> Release:
@@ -163,15 +168,6 @@ def _listing(release: Release | str | Path) -> Release:
             f"{opened.where} does not list values by bucket or range: nothing to intersect."
         )
     return opened
-
-
-def _first_view(
-    release: Release | None, table: Table, shown: Any, people: People
-) -> tuple[View, str | None]:
-    """What is attacked as the adversary sees it, and a note on what was left out."""
-    if shown is not None:
-        return see_shown(table, shown, people)
-    return (raw_view(people) if release is None else view_of(release, people)), None
 
 
 def knowledge_of(people: People, release: Release | None, table: Table, view: View) -> Knowledge:
@@ -203,15 +199,8 @@ def _published_again(release: Release, table: Table, people: People, number: int
         mechanism = parse_mechanism(manifest.mechanism)
         if isinstance(mechanism, SamplingPerturbingScaling):
             mechanism = replace(mechanism, merge="none")  # the values are merged already
-        publish(
-            again,
-            manifest.guarantee,
-            to=to,
-            mechanism=mechanism,
-            joint=manifest.joint,
-            seed=number,
-            left_out=1,
-        )
+        promise, joint = manifest.guarantee, manifest.joint
+        publish(again, promise, to=to, mechanism=mechanism, joint=joint, seed=number, left_out=1)
         return view_of(Release(to, verify=False), people)
 
 

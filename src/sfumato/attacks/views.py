@@ -146,6 +146,16 @@ class ListedView(View):
         return Design.of(self.codes, people.domains.sizes, bins), self.likelihoods
 
 
+def normalised(weights: FloatArray, otherwise: FloatArray | float = 0.0) -> FloatArray:
+    """Every row as chances that add up to 1; `otherwise` where all are 0.
+
+    >>> normalised(np.array([[1.0, 3.0], [0.0, 0.0]]), 0.5).tolist()
+    [[0.25, 0.75], [0.5, 0.5]]
+    """
+    total = weights.sum(axis=1, keepdims=True)
+    return np.where(total > 0, weights / np.maximum(total, 1e-300), otherwise)
+
+
 def _dense(matrix: Any) -> FloatArray:
     return np.asarray(matrix.todense() if hasattr(matrix, "todense") else matrix, np.float64)
 
@@ -217,9 +227,7 @@ class RecordsView(ListedView):
         if self.operator is None:
             return np.eye(self.values)
         matrix = self.operator.observed(self.counts).matrix()
-        joint = (self.symbol_prior[:, None] * matrix).T
-        joint /= np.maximum(joint.sum(axis=1, keepdims=True), 1e-300)
-        return np.asarray(joint @ self.to_values)
+        return normalised((self.symbol_prior[:, None] * matrix).T) @ self.to_values
 
     def weights(self, estimated: bool) -> FloatArray:
         if self.operator is not None and estimated:
