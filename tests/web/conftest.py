@@ -23,7 +23,8 @@ import pytest
 
 pytest.importorskip("starlette", reason="the extra [web] is not installed")
 
-from sfumato.web.app import Settings, build
+from sfumato.web.api import Settings
+from sfumato.web.app import build
 from sfumato.web.server import Server, ServerAddress, listen
 from sfumato.web.sessions import Sessions
 from sfumato.web.state import StateFolder

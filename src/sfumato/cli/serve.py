@@ -50,7 +50,7 @@ def serve(
         raise UsageError(
             f"The page needs {' and '.join(missing)}. Install them with: pip install 'sfumato[web]'"
         )
-    from sfumato.web.app import Settings
+    from sfumato.web.api import Settings
     from sfumato.web.server import check_host, listen
     from sfumato.web.server import serve as run
 

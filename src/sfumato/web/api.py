@@ -1,10 +1,10 @@
-"""Watching a promise and asking a release; what all handlers share."""
+"""Signing in, watching a promise and asking a release; what all handlers share."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,10 @@ from sfumato.web.answers import Refusal, answer
 from sfumato.web.asked import AskedPreview, AskedPromise, AskedQuestion, checked
 from sfumato.web.bodies import read_object
 from sfumato.web.commands import commands
+from sfumato.web.guard import NO_SESSION
 from sfumato.web.jobs import Jobs
 from sfumato.web.places import Roots
-from sfumato.web.sessions import Sessions
+from sfumato.web.sessions import HEADER, Sessions
 from sfumato.web.state import StateFolder, is_identifier, read_json
 from sfumato.web.workers import Workers
 
@@ -29,18 +30,29 @@ _LOOK_UP = 0.25  # seconds between two looks whether anybody still waits
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f]")
 
 
+@dataclass(frozen=True)
+class Settings:
+    """How a server is run."""
+
+    state: Path
+    data: Sequence[Path] = ()
+    upload_limit: int = 2 * 10**9
+    memory_limit: int = 0  # bytes per worker; 0 for no limit
+    timeout: float = 120.0  # seconds that a question may take
+    release: Path | None = None  # to be explored
+    jobs: int = 2
+
+
 @dataclass(eq=False)
 class Services:
     """What all handlers use: the state folder, the files to choose from, workers and jobs."""
 
+    settings: Settings
     state: StateFolder
     roots: Roots
     workers: Workers
     jobs: Jobs
     sessions: Sessions
-    upload_limit: int
-    timeout: float
-    release: Path | None = None  # that is explored
     _promises: list[dict[str, Any]] | None = None
     _reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
     _asking: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(4))
@@ -48,7 +60,7 @@ class Services:
     async def ask(self, task: str, given: dict[str, Any], keep: str) -> Any:
         """A short task, by a worker that stays for the next one."""
         async with self._asking:
-            return await self.workers.run(task, given, seconds=self.timeout, keep=keep)
+            return await self.workers.run(task, given, seconds=self.settings.timeout, keep=keep)
 
     async def read(self, task: str, given: dict[str, Any]) -> Any:
         """A task that reads a whole table, by a worker of its own."""
@@ -70,9 +82,18 @@ class Services:
         return content
 
 
-def services_of(request: Request) -> Services:
-    services: Services = request.app.state.services
-    return services
+Handler = Callable[..., Awaitable[Any]]
+
+
+def answering(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+    """What is asked at an address: a handler is given the services and the path's identifier, and
+    gives back what JSON holds, or a response of its own."""
+
+    async def answered(request: Request) -> Response:
+        found = await handler(request.app.state.services, request, **request.path_params)
+        return found if isinstance(found, Response) else answer(found)
+
+    return answered
 
 
 async def unless_gone(request: Request, work: Coroutine[Any, Any, Any]) -> Any:
@@ -91,24 +112,21 @@ async def unless_gone(request: Request, work: Coroutine[Any, Any, Any]) -> Any:
     raise Refusal(400, "Nobody waited for the answer.")
 
 
-async def show_state(request: Request) -> Response:
-    services = services_of(request)
-    return answer(
-        {
-            "version": __version__,
-            "roots": services.roots.to_json(),
-            "upload_limit": services.upload_limit,
-            "release": None if services.release is None else services.release.name,
-            "promises": await services.promises(),
-            "default_promise": DEFAULT_PROMISE,
-        }
-    )
+async def show_state(services: Services, request: Request) -> Any:
+    explored = services.settings.release
+    return {
+        "version": __version__,
+        "roots": services.roots.to_json(),
+        "upload_limit": services.settings.upload_limit,
+        "release": None if explored is None else explored.name,
+        "promises": await services.promises(),
+        "default_promise": DEFAULT_PROMISE,
+    }
 
 
-async def show_files(request: Request) -> Response:
+async def show_files(services: Services, request: Request) -> Any:
     parameters = request.query_params
-    listing = services_of(request).roots.listing(parameters.get("root"), parameters.get("folder"))
-    return answer(listing)
+    return services.roots.listing(parameters.get("root"), parameters.get("folder"))
 
 
 def shown_name(text: object, otherwise: str) -> str:
@@ -117,53 +135,48 @@ def shown_name(text: object, otherwise: str) -> str:
     return (cleaned or otherwise)[:200]
 
 
-async def show_profile(request: Request) -> Response:
-    identifier = request.path_params["id"]
-    kept = services_of(request).kept("profiles", identifier)
-    return answer({"profile": identifier, **kept["shown"]})
+async def show_profile(services: Services, request: Request, identifier: str) -> Any:
+    kept = services.kept("profiles", identifier)
+    return {"profile": identifier, **kept["shown"]}
 
 
-async def show_commands(request: Request) -> Response:
+async def show_commands(services: Services, request: Request, identifier: str) -> Any:
     """What the page does, and what it does not, as commands to copy."""
-    kept = services_of(request).kept("profiles", request.path_params["id"])
+    kept = services.kept("profiles", identifier)
     promise: AskedPromise = checked(dict(request.query_params), AskedPromise)
-    return answer(commands(kept["declared"], promise.guarantee, promise.mechanism or None))
+    return commands(kept["declared"], promise.guarantee, promise.mechanism or None)
 
 
-async def predict(request: Request) -> Response:
-    services = services_of(request)
+async def predict(services: Services, request: Request) -> Any:
     asked: AskedPreview = await read_object(request, AskedPreview)
     services.kept("profiles", asked.profile)
     file = services.state.file("profiles", asked.profile)
     task = {"file": str(file), **asked.words(), "exact": asked.exact}
     # exact plans take seconds: they must not make the next quick answer wait
     keep = "plan" if asked.exact else "predict"
-    return answer(await unless_gone(request, services.ask("predict", task, keep)))
+    return await unless_gone(request, services.ask("predict", task, keep))
 
 
-async def show_beside(request: Request) -> Response:
+async def show_beside(services: Services, request: Request) -> Any:
     """Some rows as they are, and as they would be published."""
-    services = services_of(request)
     asked: AskedPreview = await read_object(request, AskedPreview)
     task = {"table": services.kept("profiles", asked.profile)["declared"], **asked.words()}
-    return answer(await unless_gone(request, services.read("beside", task)))
+    return await unless_gone(request, services.read("beside", task))
 
 
 def _explored(services: Services) -> Path:
-    if services.release is None:
+    if services.settings.release is None:
         raise Refusal(404, "This server was started without a release: sfumato serve RELEASE.")
-    return services.release
+    return services.settings.release
 
 
-async def show_release(request: Request) -> Response:
+async def show_release(services: Services, request: Request) -> Any:
     """The release that the server was started with, by itself."""
-    services = services_of(request)
     task = {"release": str(_explored(services))}
-    return answer(await unless_gone(request, services.ask("explore", task, "query")))
+    return await unless_gone(request, services.ask("explore", task, "query"))
 
 
-async def query(request: Request) -> Response:
-    services = services_of(request)
+async def query(services: Services, request: Request) -> Any:
     asked: AskedQuestion = await read_object(request, AskedQuestion)
     release = _explored(services) if asked.release else services.jobs.release(asked.job)
     ways = {"confidence": asked.confidence, "estimator": asked.estimator or None}
@@ -171,4 +184,34 @@ async def query(request: Request) -> Response:
     given = {"release": str(release), **task}
     found = await unless_gone(request, services.ask("query", given, "query"))
     # an answer carries its question: whoever asked twice knows which one this answers
-    return answer({**found, "asked": {**task, "number": asked.number}})
+    return {**found, "asked": {**task, "number": asked.number}}
+
+
+# -- sessions ------------------------------------------------------------------------------------
+
+
+async def sign_in(services: Services, request: Request) -> Any:
+    body = await read_object(request)
+    token = body.get("token")
+    secret = services.sessions.open(token if isinstance(token, str) else None)
+    if secret is None:
+        raise Refusal(401, NO_SESSION)
+    return {"session": secret}
+
+
+async def sign_out(services: Services, request: Request) -> Any:
+    services.sessions.close(request.headers.get(HEADER))
+    return {}
+
+
+async def new_link(services: Services, request: Request) -> Any:
+    return {"token": services.sessions.renew()}
+
+
+async def new_ticket(services: Services, request: Request) -> Any:
+    """For a release or a report, which the browser fetches by its address alone."""
+    body = await read_object(request)
+    path = body.get("path")
+    if not isinstance(path, str) or not path.startswith("/api/jobs/"):
+        raise Refusal(400, "A ticket is for what a job made.")
+    return {"ticket": services.sessions.ticket(path)}

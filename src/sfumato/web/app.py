@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -17,8 +16,9 @@ from starlette.types import ASGIApp
 
 from sfumato.errors import SfumatoError
 from sfumato.processes import TaskFailed, unexpected
-from sfumato.web import api, jobs_api, session_api, tables_api
+from sfumato.web import api, jobs_api, tables_api
 from sfumato.web.answers import Refusal, in_page_words, problem
+from sfumato.web.api import Settings
 from sfumato.web.guard import Guard
 from sfumato.web.jobs import Jobs, NoSuchJob
 from sfumato.web.places import Roots
@@ -26,18 +26,36 @@ from sfumato.web.sessions import Sessions
 from sfumato.web.state import StateFolder
 from sfumato.web.workers import Workers
 
-
-@dataclass(frozen=True)
-class Settings:
-    """How a server is run."""
-
-    state: Path
-    data: Sequence[Path] = ()
-    upload_limit: int = 2 * 10**9
-    memory_limit: int = 0  # bytes per worker; 0 for no limit
-    timeout: float = 120.0  # seconds that a question may take
-    release: Path | None = None  # to be explored
-    jobs: int = 2
+ROUTES: dict[str, api.Handler] = {
+    "POST /api/session": api.sign_in,
+    "DELETE /api/session": api.sign_out,
+    "POST /api/session/link": api.new_link,
+    "POST /api/tickets": api.new_ticket,
+    "GET /api/state": api.show_state,
+    "GET /api/files": api.show_files,
+    "PUT /api/uploads": tables_api.take_upload,
+    "POST /api/preview": tables_api.preview_table,
+    "GET /api/tables": tables_api.list_tables,
+    "POST /api/tables": tables_api.choose_table,
+    "GET /api/tables/{identifier}": tables_api.show_table,
+    "DELETE /api/tables/{identifier}": tables_api.forget_table,
+    "POST /api/tables/{identifier}/draft": tables_api.keep_draft,
+    "GET /api/profiles/{identifier}": api.show_profile,
+    "GET /api/profiles/{identifier}/commands": api.show_commands,
+    "POST /api/predict": api.predict,
+    "POST /api/beside": api.show_beside,
+    "GET /api/release": api.show_release,
+    "POST /api/query": api.query,
+    "GET /api/jobs": jobs_api.list_jobs,
+    "POST /api/jobs": jobs_api.start_job,
+    "GET /api/jobs/{identifier}": jobs_api.show_job,
+    "DELETE /api/jobs/{identifier}": jobs_api.remove_job,
+    "GET /api/jobs/{identifier}/events": jobs_api.job_events,
+    "POST /api/jobs/{identifier}/cancel": jobs_api.cancel_job,
+    "GET /api/jobs/{identifier}/release.zip": jobs_api.download,
+    "GET /api/jobs/{identifier}/report": jobs_api.show_report,
+    "GET /api/jobs/{identifier}/evidence": jobs_api.show_evidence,
+}
 
 
 def build(
@@ -50,16 +68,7 @@ def build(
     async def life(app: Starlette) -> AsyncIterator[None]:
         workers = Workers(state, settings.memory_limit)
         jobs = Jobs(state, workers, settings.jobs)
-        app.state.services = api.Services(
-            state,
-            roots,
-            workers,
-            jobs,
-            sessions,
-            settings.upload_limit,
-            settings.timeout,
-            settings.release,
-        )
+        app.state.services = api.Services(settings, state, roots, workers, jobs, sessions)
         jobs.forget_unused()
         workers.warm_up()
         try:
@@ -73,34 +82,10 @@ def build(
             Route("/", index, methods=["GET"]),
             Mount("/static", StaticFiles(packages=[("sfumato.web", "static")])),
             Mount("/vendor", StaticFiles(packages=[("sfumato.pages", "vendor")])),
-            Route("/api/session", session_api.sign_in, methods=["POST"]),
-            Route("/api/session", session_api.sign_out, methods=["DELETE"]),
-            Route("/api/session/link", session_api.new_link, methods=["POST"]),
-            Route("/api/tickets", session_api.new_ticket, methods=["POST"]),
-            Route("/api/state", api.show_state, methods=["GET"]),
-            Route("/api/files", api.show_files, methods=["GET"]),
-            Route("/api/uploads", tables_api.take_upload, methods=["PUT"]),
-            Route("/api/preview", tables_api.preview_table, methods=["POST"]),
-            Route("/api/tables", tables_api.list_tables, methods=["GET"]),
-            Route("/api/tables", tables_api.choose_table, methods=["POST"]),
-            Route("/api/tables/{id}", tables_api.show_table, methods=["GET"]),
-            Route("/api/tables/{id}", tables_api.forget_table, methods=["DELETE"]),
-            Route("/api/tables/{id}/draft", tables_api.keep_draft, methods=["POST"]),
-            Route("/api/profiles/{id}", api.show_profile, methods=["GET"]),
-            Route("/api/profiles/{id}/commands", api.show_commands, methods=["GET"]),
-            Route("/api/predict", api.predict, methods=["POST"]),
-            Route("/api/beside", api.show_beside, methods=["POST"]),
-            Route("/api/release", api.show_release, methods=["GET"]),
-            Route("/api/query", api.query, methods=["POST"]),
-            Route("/api/jobs", jobs_api.list_jobs, methods=["GET"]),
-            Route("/api/jobs", jobs_api.start_job, methods=["POST"]),
-            Route("/api/jobs/{id}", jobs_api.show_job, methods=["GET"]),
-            Route("/api/jobs/{id}", jobs_api.remove_job, methods=["DELETE"]),
-            Route("/api/jobs/{id}/events", jobs_api.job_events, methods=["GET"]),
-            Route("/api/jobs/{id}/cancel", jobs_api.cancel_job, methods=["POST"]),
-            Route("/api/jobs/{id}/release.zip", jobs_api.download, methods=["GET"]),
-            Route("/api/jobs/{id}/report", jobs_api.show_report, methods=["GET"]),
-            Route("/api/jobs/{id}/evidence", jobs_api.show_evidence, methods=["GET"]),
+            *(
+                Route(path, api.answering(handler), methods=[method])
+                for (method, path), handler in ((r.split(), h) for r, h in ROUTES.items())
+            ),
         ],
         exception_handlers=dict.fromkeys(
             (Refusal, TaskFailed, SfumatoError, HTTPException, Exception), _told

@@ -12,10 +12,10 @@ from typing import Any
 
 from starlette.background import BackgroundTask
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, StreamingResponse
 
-from sfumato.web.answers import Refusal, answer
-from sfumato.web.api import Services, services_of, shown_name
+from sfumato.web.answers import Refusal
+from sfumato.web.api import Services, shown_name
 from sfumato.web.asked import (
     AskedCards,
     AskedComparison,
@@ -38,12 +38,11 @@ REPORT_POLICY = (
 )
 
 
-async def list_jobs(request: Request) -> Response:
-    return answer([job.to_json() for job in services_of(request).jobs.all()])
+async def list_jobs(services: Services, request: Request) -> Any:
+    return [job.to_json() for job in services.jobs.all()]
 
 
-async def start_job(request: Request) -> Response:
-    services = services_of(request)
+async def start_job(services: Services, request: Request) -> Any:
     body = await read_object(request)
     asked = checked(body, AskedJob)
     if sum(job.state in ("waiting", "running") for job in services.jobs.all()) >= MOST_WAITING:
@@ -51,7 +50,7 @@ async def start_job(request: Request) -> Response:
     job = _job(services, asked, body)
     if job.kind in ABOUT:  # what was counted before is of no use any more
         await services.jobs.replaced(job)
-    return answer(job.to_json())
+    return job.to_json()
 
 
 def _job(services: Services, asked: AskedJob, body: dict[str, Any]) -> Job:
@@ -103,33 +102,32 @@ def _job(services: Services, asked: AskedJob, body: dict[str, Any]) -> Job:
     return new("publish", shown_name(asked.name, f"{label}, {short}"), {**shown, **promise}, task)
 
 
-async def show_job(request: Request) -> Response:
-    return answer(services_of(request).jobs.get(request.path_params["id"]).to_json())
+async def show_job(services: Services, request: Request, identifier: str) -> Any:
+    return services.jobs.get(identifier).to_json()
 
 
-async def cancel_job(request: Request) -> Response:
-    return answer((await services_of(request).jobs.cancel(request.path_params["id"])).to_json())
+async def cancel_job(services: Services, request: Request, identifier: str) -> Any:
+    return (await services.jobs.cancel(identifier)).to_json()
 
 
-async def remove_job(request: Request) -> Response:
-    await services_of(request).jobs.remove(request.path_params["id"])
-    return answer({})
+async def remove_job(services: Services, request: Request, identifier: str) -> Any:
+    await services.jobs.remove(identifier)
+    return {}
 
 
-async def job_events(request: Request) -> Response:
-    jobs = services_of(request).jobs
-    jobs.get(request.path_params["id"])
+async def job_events(services: Services, request: Request, identifier: str) -> Any:
+    jobs = services.jobs
+    jobs.get(identifier)
 
     async def events() -> AsyncIterator[str]:
-        async for job in jobs.watch(request.path_params["id"]):
+        async for job in jobs.watch(identifier):
             yield ": still here\n\n" if job is None else f"data: {json.dumps(job.to_json())}\n\n"
 
     return StreamingResponse(events(), media_type="text/event-stream")
 
 
-async def download(request: Request) -> Response:
-    services = services_of(request)
-    job = services.jobs.finished(request.path_params["id"], "publish")
+async def download(services: Services, request: Request, identifier: str) -> Any:
+    job = services.jobs.finished(identifier, "publish")
     stem = f"release-{safe_stem(job.asked['table_label'])}-{job.id[:6]}"
     path = services.state.folder("temp", new_identifier())
     await asyncio.to_thread(_zip, services.jobs.release(job.id), path, stem)
@@ -170,18 +168,16 @@ def _report_of(services: Services, job: Job) -> Path:
     return services.jobs.folder(services.jobs.finished(job.id, "evidence", "compare")) / "report"
 
 
-async def show_report(request: Request) -> Response:
-    services = services_of(request)
-    page = _report_of(services, services.jobs.get(request.path_params["id"])) / "report.html"
+async def show_report(services: Services, request: Request, identifier: str) -> Any:
+    page = _report_of(services, services.jobs.get(identifier)) / "report.html"
     return FileResponse(
         page, media_type="text/html", headers={"Content-Security-Policy": REPORT_POLICY}
     )
 
 
-async def show_evidence(request: Request) -> Response:
-    services = services_of(request)
-    job = services.jobs.get(request.path_params["id"])
+async def show_evidence(services: Services, request: Request, identifier: str) -> Any:
+    job = services.jobs.get(identifier)
     evidence = read_json(_report_of(services, job) / "evidence.json")
     if evidence is None:
         raise Refusal(404, "This job has no evidence.")
-    return answer(evidence)
+    return evidence

@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -18,42 +17,22 @@ ENDINGS = (
 MOST_LISTED = 2000
 
 
-@dataclass(frozen=True)
-class Root:
-    """A folder given with `--data`."""
-
-    identifier: str
-    folder: Path
-
-    @property
-    def name(self) -> str:
-        return self.folder.name or str(self.folder)
-
-
 class Roots:
-    """All folders given with `--data`."""
+    """All folders given with `--data`, by their numbers."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
-        self.all: list[Root] = []
+        self._folders: dict[object, Path] = {}
         for number, folder in enumerate(folders):
             if not folder.is_dir():
                 raise UsageError(f"--data takes folders; {str(folder)!r} is not one.")
-            self.all.append(Root(str(number), plain_place(folder.resolve(), "--data")))
+            self._folders[str(number)] = plain_place(folder.resolve(), "--data")
 
-    def to_json(self) -> list[dict[str, str]]:
-        return [{"id": root.identifier, "name": root.name} for root in self.all]
-
-    def root(self, identifier: object) -> Root:
-        for root in self.all:
-            if root.identifier == identifier:
-                return root
-        raise DataError(
-            "There is no such folder. Choose one of those that the server was started with."
-        )
+    def to_json(self) -> list[dict[str, Any]]:
+        return [{"id": i, "name": f.name or str(f)} for i, f in self._folders.items()]
 
     def listing(self, identifier: object, inside: object) -> dict[str, Any]:
         """The folders and the tables in a folder of a root."""
-        folder = self._within(self.root(identifier), inside)
+        folder = self._within(identifier, inside)
         if not folder.is_dir():
             raise DataError("That is not a folder. Choose one from the list.")
         folders: list[str] = []
@@ -67,9 +46,7 @@ class Roots:
                 continue
             try:
                 # a link that leads out is not shown: choosing it would be refused
-                self._within(
-                    self.root(identifier), f"{inside}/{entry.name}" if inside else entry.name
-                )
+                self._within(identifier, f"{inside}/{entry.name}" if inside else entry.name)
                 if entry.is_dir():
                     folders.append(entry.name)
                 elif entry.is_file() and entry.name.lower().endswith(ENDINGS):
@@ -80,14 +57,19 @@ class Roots:
 
     def file(self, identifier: object, path: object) -> Path:
         """A table's file, resolved; refused where it lies outside its root or is no table."""
-        path_inside = self._within(self.root(identifier), path)
+        path_inside = self._within(identifier, path)
         if not path_inside.is_file():
             raise DataError("There is no such file in that folder. Choose one from the list.")
         check_name(path_inside.name)
         return path_inside
 
-    def _within(self, root: Root, path: object) -> Path:
+    def _within(self, identifier: object, path: object) -> Path:
         """Follow a path below a root, links and all, and make sure that it ends below the root."""
+        root = self._folders.get(identifier) if isinstance(identifier, str) else None
+        if root is None:
+            raise DataError(
+                "There is no such folder. Choose one of those that the server was started with."
+            )
         text = "" if path is None else path
         if not isinstance(text, str) or "\0" in text or "\\" in text or len(text) > 4096:
             raise _outside()
@@ -95,14 +77,14 @@ class Roots:
         if parts.is_absolute() or ".." in parts.parts:
             raise _outside()
         try:
-            resolved = (root.folder / parts).resolve()
+            resolved = (root / parts).resolve()
         except (OSError, RuntimeError, ValueError):
             raise _outside() from None
-        if not resolved.is_relative_to(root.folder):
+        if not resolved.is_relative_to(root):
             raise _outside()
-        names = (*parts.parts, *resolved.relative_to(root.folder).parts)
+        names = (*parts.parts, *resolved.relative_to(root).parts)
         hidden = any(name.startswith(".") for name in names)
-        if hidden or glob.has_magic(str(resolved.relative_to(root.folder))):
+        if hidden or glob.has_magic(str(resolved.relative_to(root))):
             raise DataError(
                 "Hidden files, and names with *, ? or [, cannot be chosen here. Rename the file."
             )

@@ -11,7 +11,8 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from sfumato.errors import UsageError
-from sfumato.web.app import Settings, build
+from sfumato.web.api import Settings
+from sfumato.web.app import build
 from sfumato.web.sessions import Sessions
 from sfumato.web.state import StateFolder
 

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import Response
 
 from sfumato.table_options import ROLES, TABLE_OPTIONS
-from sfumato.web.answers import Refusal, answer
-from sfumato.web.api import Services, services_of, shown_name, unless_gone
+from sfumato.web.answers import Refusal
+from sfumato.web.api import Services, shown_name, unless_gone
 from sfumato.web.asked import AskedCounts, options_of
 from sfumato.web.bodies import read_object, save_body
 from sfumato.web.jobs import COUNTS, Job
@@ -20,8 +19,7 @@ from sfumato.web.state import is_identifier, new_identifier, read_json, remove, 
 MOST_LISTED = 50  # tables that were chosen before
 
 
-async def take_upload(request: Request) -> Response:
-    services = services_of(request)
+async def take_upload(services: Services, request: Request) -> Any:
     given = shown_name(request.query_params.get("name"), "upload")
     name = given.replace("\\", "/").rsplit("/", 1)[-1]
     ending = check_name(name)
@@ -30,14 +28,14 @@ async def take_upload(request: Request) -> Response:
     folder.mkdir(mode=0o700)
     try:
         # the name that the client gave is only ever shown
-        written = await save_body(request, folder / f"data{ending}", services.upload_limit)
+        written = await save_body(request, folder / f"data{ending}", services.settings.upload_limit)
         if not written:
             raise Refusal(400, f"The file {name!r} is empty.")
         write_json(folder / "upload.json", {"name": name, "file": f"data{ending}"})
     except BaseException:
         remove(folder)
         raise
-    return answer({"source": {"upload": identifier}})
+    return {"source": {"upload": identifier}}
 
 
 def _place(services: Services, body: dict[str, Any]) -> tuple[Path, str, dict[str, Any]]:
@@ -59,8 +57,7 @@ def _place(services: Services, body: dict[str, Any]) -> tuple[Path, str, dict[st
     raise Refusal(404, "That upload is not here any more. Send the file again.")
 
 
-async def choose_table(request: Request) -> Response:
-    services = services_of(request)
+async def choose_table(services: Services, request: Request) -> Any:
     body = await read_object(request)
     path, label, known = _place(services, body)
     identifier, before = new_identifier(), stamp(path)
@@ -72,21 +69,20 @@ async def choose_table(request: Request) -> Response:
     if "draft" in known:
         kept["draft"] = known["draft"]
     write_json(services.state.file("tables", identifier), kept)
-    return answer(shown)
+    return shown
 
 
-async def preview_table(request: Request) -> Response:
+async def preview_table(services: Services, request: Request) -> Any:
     """The first lines of a text file, cut as the steward says: the only rows that are shown."""
-    services = services_of(request)
     body = await read_object(request)
     path, label, _ = _place(services, body)
     task = {"path": str(path), "label": label, "options": _reads(body)}
-    return answer(await unless_gone(request, services.ask("preview", task, "preview")))
+    return await unless_gone(request, services.ask("preview", task, "preview"))
 
 
-async def list_tables(request: Request) -> Response:
+async def list_tables(services: Services, request: Request) -> Any:
     """The tables that were chosen, the newest first, each file once."""
-    state = services_of(request).state
+    state = services.state
     newest_by_path: dict[str, tuple[float, dict[str, Any]]] = {}
     for file in (state.path / "tables").glob("*.json"):
         kept = read_json(file)
@@ -104,32 +100,30 @@ async def list_tables(request: Request) -> Response:
         if newest_by_path.get(kept["path"], (0.0, {}))[0] < when:
             newest_by_path[kept["path"]] = (when, summary)
     newest = sorted(newest_by_path.values(), key=lambda pair: -pair[0])
-    return answer([summary for _, summary in newest[:MOST_LISTED]])
+    return [summary for _, summary in newest[:MOST_LISTED]]
 
 
-async def forget_table(request: Request) -> Response:
+async def forget_table(services: Services, request: Request, identifier: str) -> Any:
     """Remove a table's upload and every count of it, at once; releases stay."""
-    services = services_of(request)
-    kept = services.kept("tables", request.path_params["id"])
+    kept = services.kept("tables", identifier)
     await services.jobs.forget_table(Path(kept["path"]))
     await services.workers.renew()  # what they remember of counts goes with them
-    return answer({})
+    return {}
 
 
-async def show_table(request: Request) -> Response:
-    kept = services_of(request).kept("tables", request.path_params["id"])
-    return answer({**kept["shown"], "draft": kept.get("draft")})
+async def show_table(services: Services, request: Request, identifier: str) -> Any:
+    kept = services.kept("tables", identifier)
+    return {**kept["shown"], "draft": kept.get("draft")}
 
 
-async def keep_draft(request: Request) -> Response:
+async def keep_draft(services: Services, request: Request, identifier: str) -> Any:
     """What the steward has said of the columns so far: every tab shows it, after a reload too."""
-    services = services_of(request)
-    kept = services.kept("tables", request.path_params["id"])
+    kept = services.kept("tables", identifier)
     draft = (await read_object(request)).get("draft")
     if not isinstance(draft, dict):
         raise Refusal(400, "A draft is an object.")
-    write_json(services.state.file("tables", request.path_params["id"]), {**kept, "draft": draft})
-    return answer({})
+    write_json(services.state.file("tables", identifier), {**kept, "draft": draft})
+    return {}
 
 
 def count_columns(services: Services, asked: AskedCounts, given: dict[str, Any]) -> Job:

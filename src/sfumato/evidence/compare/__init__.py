@@ -19,7 +19,7 @@ from sfumato.engines.person_rows import one_row_each
 from sfumato.errors import UsageError
 from sfumato.evidence.compare.candidates import Candidate, listed, short_names
 from sfumato.evidence.compare.comparison import Comparison, Row
-from sfumato.evidence.compare.measure import WHOLE, Trial, TrialSettings, run_trials
+from sfumato.evidence.compare.measure import WHOLE, Trial, run_trials
 from sfumato.evidence.compare.pages import comparison_page
 from sfumato.evidence.places import report_folder
 from sfumato.guarantees import parse_guarantee
@@ -91,22 +91,24 @@ def compare(
             ]
             asked = tuple(question for one in by_column for question in one.questions)
             workload = Workload(asked, by_column[0].source)
-        settings = TrialSettings(
-            workload,
-            tuple(_label(question, len(columns) > 1) for question in workload.questions),
-            tuple(true_counts(workload, people).tolist()),
-            column,
-            (attacks,) if isinstance(attacks, str) else tuple(attacks),
-            targets,
-            fresh,
-            seed,
-        )
+        several = len(columns) > 1
+        alike: dict[str, Any] = {
+            "table": shared,
+            "workload": workload,
+            "values": tuple(_label(question, several) for question in workload.questions),
+            "truth": tuple(true_counts(workload, people).tolist()),
+            "column": column,
+            "attacks": (attacks,) if isinstance(attacks, str) else tuple(attacks),
+            "targets": targets,
+            "fresh": fresh,
+            "seed": seed,
+        }
         rows, names = people.rows, short_names(chosen)
         del people  # the workers need the memory
         trials = {}
-        for number, name in enumerate(names):
+        for number, (name, candidate) in enumerate(zip(names, chosen, strict=True)):
             (work / str(number)).mkdir(mode=0o700)
-            trials[name] = Trial(chosen[number], shared, work / str(number), settings)
+            trials[name] = Trial(candidate, work / str(number), **alike)
         results = run_trials(trials, at_once=jobs, rows=rows, progress=progress)
         comparison = Comparison(
             folder,
@@ -114,7 +116,7 @@ def compare(
             rows,
             columns,
             workload.source,
-            settings.truth,
+            alike["truth"],
             [
                 Row(name, c, results[name], *_ceiling(c, [histograms[n] for n in columns]))
                 for name, c in zip(names, chosen, strict=True)

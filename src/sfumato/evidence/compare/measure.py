@@ -37,9 +37,12 @@ _MEGABYTES, _BYTES_PER_ROW = 600, 3_000  # of a worker, at the worst mechanism
 
 
 @dataclass(frozen=True, eq=False)
-class TrialSettings:
-    """What is done alike to every candidate."""
+class Trial:
+    """One candidate, the table, a private folder to work in, and what is done alike to all."""
 
+    candidate: Candidate
+    folder: Path
+    table: Table
     workload: Workload
     values: tuple[str, ...]  # what each question asks for, as charts name it
     truth: tuple[int, ...]
@@ -48,16 +51,6 @@ class TrialSettings:
     targets: int | None  # None: as many as an attack takes by default
     fresh: bool
     seed: int
-
-
-@dataclass(frozen=True, eq=False)
-class Trial:
-    """One candidate, the table, and a private folder to work in."""
-
-    candidate: Candidate
-    table: Table
-    folder: Path
-    settings: TrialSettings
 
 
 def measure(trial: Trial, progress: Progress) -> dict[str, Any]:
@@ -81,7 +74,7 @@ def measure(trial: Trial, progress: Progress) -> dict[str, Any]:
 
 
 def _measured(trial: Trial, progress: Progress) -> dict[str, Any]:
-    settings, seconds, folder = trial.settings, dict[str, float](), trial.folder
+    seconds, folder = dict[str, float](), trial.folder
 
     @contextmanager
     def timed(name: str) -> Iterator[None]:
@@ -102,7 +95,7 @@ def _measured(trial: Trial, progress: Progress) -> dict[str, Any]:
     release = Release(folder / "release", verify=False)
     with timed("ask"):
         asking = part_of(progress, _PUBLISHED, _ASKED - _PUBLISHED, WHOLE)
-        answers = release_answers(settings.workload, release, progress=asking)
+        answers = release_answers(trial.workload, release, progress=asking)
     with timed("audit"):
         auditing = part_of(progress, _ASKED, _AUDITED - _ASKED, WHOLE)
         # who matches whom cannot be audited without the receipt
@@ -111,13 +104,13 @@ def _measured(trial: Trial, progress: Progress) -> dict[str, Any]:
     with timed("attack"):
         attacking = part_of(progress, _AUDITED, WHOLE - _AUDITED, WHOLE)
         outcomes, problem = _attacked(trial, release, attacking)
-    truth = np.array(settings.truth, np.int64)
+    truth = np.array(trial.truth, np.int64)
     manifest = publication.manifest
     names = ("guarantee", "mechanism", "kind", "rows", "statement", "does_not_protect", "caveats")
     return {
         **{name: getattr(manifest, name) for name in names},
         "withheld": manifest.suppressed,
-        "accuracy": measure_accuracy(truth, answers, settings.values, publication.rows),
+        "accuracy": measure_accuracy(truth, answers, trial.values, publication.rows),
         "answers": {n: getattr(answers, n) for n in ("estimates", "stderrs", "low", "high")},
         "audit": verdict,
         # without the people: which rows are exposed is for `sfumato attack` to show
@@ -130,16 +123,15 @@ def _measured(trial: Trial, progress: Progress) -> dict[str, Any]:
 def _attacked(
     trial: Trial, release: Release, progress: Progress
 ) -> tuple[list[Outcome], str | None]:
-    settings = trial.settings
     try:
         return attack(
             trial.table,
             release,
-            attacks=list(settings.attacks),
-            column=settings.column,
-            targets=settings.targets,
-            fresh=settings.fresh,
-            seed=settings.seed,
+            attacks=list(trial.attacks),
+            column=trial.column,
+            targets=trial.targets,
+            fresh=trial.fresh,
+            seed=trial.seed,
             progress=progress,
         ), None
     except SfumatoError as error:

@@ -7,7 +7,7 @@ import platform
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
@@ -153,14 +153,15 @@ def collect(
         "Python": platform.python_version(),
         **{name: version(name) for name in ("numpy", "pyarrow", "duckdb")},
     }
+    told = Evidence(release, about, promise.formula(), expected, exposed, versions=versions)
     if table is None:
         progress("done", WHOLE, WHOLE)
-        return Evidence(release, about, promise.formula(), expected, exposed, versions=versions)
+        return told
     declared = raw_table(table, release)
     problems: list[str] = []
     auditing = part_of(progress, 0, _AUDITED, WHOLE)
     verdict = audit(declared, release, receipt=receipt, progress=auditing)
-    findings = tuple(shown_finding(finding) for finding in verdict.findings)
+    findings = tuple(map(shown_finding, verdict.findings))
     attacking = part_of(progress, _AUDITED, _ATTACKED - _AUDITED, WHOLE)
     outcomes = _or_problem(
         lambda: attack(
@@ -176,19 +177,14 @@ def collect(
         problems,
     )
     progress("done", WHOLE, WHOLE)
-    return Evidence(
-        release,
-        about,
-        promise.formula(),
-        expected,
-        exposed,
-        findings,
-        verdict.headline,
-        None if outcomes is None else tuple(shown_attack(outcome) for outcome in outcomes),
-        seed,
-        utility,
-        tuple(problems),
-        versions,
+    return replace(
+        told,
+        findings=findings,
+        headline=verdict.headline,
+        attacks=None if outcomes is None else tuple(map(shown_attack, outcomes)),
+        attack_seed=seed,
+        utility=utility,
+        problems=tuple(problems),
     )
 
 
