@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 
 import sfumato as sf
 from sfumato.errors import DataError, QueryError, UsageError
-from sfumato.table.recodes import RECODES, parse_recode
+from sfumato.table.recodes import RECODES, Recodes
 from sfumato.table.sources import find_source
 
 
 def recoded(values: Any, text: str) -> list[Any]:
-    source, _ = parse_recode(text).apply(find_source(pa.table({"c": values})), "c")
+    source, _ = Recodes.of(text).apply(find_source(pa.table({"c": values})), "c")
     found = pa.chunked_array(
         [batch.column(0) for batch in source.batches(["c"], 3)]
     ).combine_chunks()
@@ -87,8 +87,8 @@ def test_text_forms_are_read_back(name: str, tmp_path: Path) -> None:
     path = tmp_path / "groups.csv"
     path.write_text('"a, (b); c:d","x,y",z\n*,rest,all\n', encoding="utf-8")
     text = RECODES[name].example.replace("@file.csv", f"@{path}")
-    read = parse_recode(text)
-    assert parse_recode(str(read)) == read
+    read = Recodes.of(text)
+    assert Recodes.of(str(read)) == read
     assert "@" not in str(read)  # a manifest must not name a file
     if name == "groups":
         assert recoded(["a, (b); c:d", "q"], str(read)) == ["x,y", "rest"]

@@ -11,7 +11,7 @@ from typing import Any, Literal, ParamSpec
 
 import pyarrow as pa
 
-from sfumato.columns import Column, Kind, Range, Role, Values, list_some
+from sfumato.columns import Column, Kind, Range, Role, Values, bin_labels, list_some
 from sfumato.errors import DataError, LimitReached, SfumatoError, UsageError
 from sfumato.limits import current_limits
 from sfumato.pace import Progress
@@ -21,7 +21,7 @@ from sfumato.table.declared import check_roles, hierarchy_of, kinds_of, names_of
 from sfumato.table.hierarchy import Hierarchy
 from sfumato.table.quasi_k import QuasiMerge, merge_quasi
 from sfumato.table.reading import Header, Reading
-from sfumato.table.recodes import Bins, Recodes, is_number, parse_recode
+from sfumato.table.recodes import Bins, Recodes, is_number
 from sfumato.table.sources import Source, find_source, reading_errors
 from sfumato.table.staging import LocalStaged, no_progress, stage, staged
 from sfumato.textform import rational
@@ -69,14 +69,13 @@ class Table:
     def column(self, name: str, role: Role, domain: Values | Range | None) -> Column:
         """What a manifest says of a column with this domain."""
         recodes = self.recodes.get(name)
-        last = recodes.steps[-1] if recodes else None
         return Column(
             name,
             role,
             self.kinds[name],
             str(self.type_of(name)),
             domain,
-            last.edges if isinstance(last, Bins) else None,
+            recodes.bins if recodes else None,
             str(recodes or ""),
         )
 
@@ -202,7 +201,7 @@ def read(
         quote=quote,
         encoding=encoding,
         sheet=sheet,
-        texts=tuple(column for column, recodes in wanted.items() if recodes.needs_text),
+        texts=tuple(column for column, recodes in wanted.items() if recodes.steps[0].needs_text),
     )
     source = find_source(origin, reading)
     label, names = source.label, source.schema.names
@@ -294,12 +293,12 @@ def read(
         table = _merged(table, quasi_k, trees)
     stated = {column: stated_domain(column, text, table) for column, text in (domain or {}).items()}
     for column, recodes in table.recodes.items():
-        if (values := recodes.steps[-1].domain) is not None:
+        if recodes.bins is not None:
             if column in stated:
                 raise UsageError(
                     f"Column {column!r} has bins and a domain; the bins are its domain."
                 )
-            stated[column] = Values(values)
+            stated[column] = Values(bin_labels(recodes.bins))
     return replace(table, domains=stated)
 
 
@@ -350,10 +349,11 @@ def _wanted(
     both = sorted(set(bins) & set(recode))
     if both:
         raise UsageError(f"Column {both[0]!r} has bins and a recode. Write one recode for both.")
-    wanted = {column: Recodes((Bins.parse(edges),)) for column, edges in bins.items()}
-    for column, text in recode.items():
-        wanted[column] = parse_recode(text) if isinstance(text, str) else text
-    return wanted
+    wanted = {column: Recodes((Bins.of(edges),)) for column, edges in bins.items()}
+    return wanted | {
+        column: Recodes.of(text) if isinstance(text, str) else text
+        for column, text in recode.items()
+    }
 
 
 __all__ = [

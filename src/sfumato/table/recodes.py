@@ -12,15 +12,15 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import ClassVar, Self
 from urllib.parse import quote, unquote
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfumato.columns import Value, bin_labels, edge_text
+from sfumato.columns import bin_labels, edge_text
 from sfumato.errors import DataError, UsageError
 from sfumato.table.hierarchy import read_paths
 from sfumato.table.sources import ColumnMap, Source
@@ -44,14 +44,30 @@ _TAKEN: dict[str, Callable[[pa.DataType], bool]] = {  # what a recode can be giv
 }
 
 
+RECODES: dict[str, type[Recode]] = {}
+
+
 class Recode(TextForm, ColumnMap):
     """One step. A frozen dataclass whose fields are its parameters; it makes texts unless it says
-    otherwise."""
+    otherwise. One that `needs_text` must not be given the 7 that 007 would become."""
 
     what: ClassVar[str] = "recode"
     takes: ClassVar[str]
     example: ClassVar[str]
-    needs_text: ClassVar[bool] = False  # 007 must not have become 7
+    needs_text: ClassVar[bool]
+
+    def __init_subclass__(
+        cls,
+        example: str = "",
+        takes: str = "",
+        needs_text: bool = False,
+        parameter: Parameter | None = None,
+    ) -> None:
+        cls.takes, cls.example, cls.needs_text = takes or cls.takes, example, needs_text
+        cls.parameters = () if parameter is None else (parameter,)
+        if example:
+            cls.name = example.partition("(")[0]
+            RECODES[cls.name] = cls
 
     def type(self, kind: pa.DataType) -> pa.DataType:
         return pa.string()
@@ -60,17 +76,29 @@ class Recode(TextForm, ColumnMap):
         """The step for this column; most are the same for every one."""
         return self
 
-    @property
-    def domain(self) -> tuple[Value, ...] | None:
-        """All values that can come out, in their order, where they are known beforehand."""
-        return None
-
 
 @dataclass(frozen=True)
 class Recodes:
-    """The steps of one column, first to last."""
+    """The steps of one column, first to last.
+
+    >>> str(Recodes.of("top(90) then bins(0, 18, 90)"))
+    'top(90) then bins(0, 18, 90)'
+    """
 
     steps: tuple[Recode, ...]
+
+    @classmethod
+    def of(cls, text: str) -> Recodes:
+        steps = []
+        for part in text.split(THEN):
+            name, positional, keywords = split_call(part, "recode")
+            if name not in RECODES:
+                raise UsageError(
+                    f"There is no recode {name!r}. There are: "
+                    f"{', '.join(recode.example for recode in RECODES.values())}."
+                )
+            steps.append(RECODES[name].from_arguments(positional, keywords))
+        return cls(tuple(steps))
 
     def __str__(self) -> str:
         return THEN.join(map(str, self.steps))
@@ -90,45 +118,36 @@ class Recodes:
         return source, Recodes(tuple(done))
 
     @property
-    def needs_text(self) -> bool:
-        return self.steps[0].needs_text
+    def bins(self) -> tuple[float, ...] | None:
+        """The edges of the bins that come out, where they do."""
+        last = self.steps[-1]
+        return last.edges if isinstance(last, Bins) else None
 
 
 @dataclass(frozen=True)
-class Bins(Recode):
+class Bins(Recode, example="bins(0, 18, 65, inf)", takes="numbers"):
     """Half-open bins between ascending edges; the last one includes its upper edge.
 
-    >>> Bins((0, 100, 1000)).domain
-    ('[0, 100)', '[100, 1000]')
-    >>> Bins((0, 100, 1000)).codes(np.array([0.0, 99.9, 100.0, 1000.0])).tolist()
+    >>> Bins((0, 100, 1000)).apply(pa.array([0.0, 99.9, 100.0, 1000.0])).indices.to_pylist()
     [0, 0, 1, 1]
-    >>> Bins((-math.inf, 1000000.5, 1000001)).domain
-    ('(-inf, 1000000.5)', '[1000000.5, 1000001]')
-    >>> str(Bins.from_arguments(["0", "18", "inf"], {}))
+    >>> str(Bins.of("0, 18, inf"))
     'bins(0, 18, inf)'
     """
 
     edges: tuple[float, ...]
 
-    name: ClassVar[str] = "bins"
-    takes: ClassVar[str] = "numbers"
-    example: ClassVar[str] = "bins(0, 18, 65, inf)"
-
     def __post_init__(self) -> None:
         object.__setattr__(self, "edges", tuple(float(edge) for edge in self.edges))
-        if len(self.edges) < 3 or any(
-            not low < high for low, high in zip(self.edges, self.edges[1:], strict=False)
-        ):
+        if len(self.edges) < 3 or any(not low < high for low, high in pairwise(self.edges)):
             raise UsageError(
                 "Bins need at least three ascending edges, for example 'cost=0,100,1000' "
                 f"(inf and -inf are allowed). Got {', '.join(edge_text(e) for e in self.edges)}."
             )
 
     @staticmethod
-    def parse(edges: str | Sequence[float]) -> Bins:
-        parts = edges.split(",") if isinstance(edges, str) else list(edges)
+    def of(edges: str | Sequence[float]) -> Bins:
         try:
-            return Bins(tuple(float(part) for part in parts))
+            return Bins(tuple(edges.split(",") if isinstance(edges, str) else edges))  # type: ignore[arg-type]
         except ValueError:
             raise UsageError(f"Bins need numbers between commas. Got {edges!r}.") from None
 
@@ -136,53 +155,37 @@ class Bins(Recode):
     def from_arguments(cls, positional: list[str], keywords: dict[str, str]) -> Bins:
         if keywords:
             raise UsageError(f"bins takes edges only: {cls.example}.")
-        return cls.parse(",".join(positional))
+        return cls.of(",".join(positional))
 
     def __str__(self) -> str:
         return f"bins({', '.join(edge_text(edge) for edge in self.edges)})"
 
-    @property
-    def domain(self) -> tuple[str, ...]:
-        return bin_labels(self.edges)
-
-    def codes(self, numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-        """The bin of each number; -1 where it lies outside."""
-        code = np.searchsorted(np.asarray(self.edges), numbers, side="right") - 1
-        code[numbers == self.edges[-1]] = len(self.edges) - 2
-        code[code > len(self.edges) - 2] = -1
-        return code
-
     def apply(self, array: pa.Array) -> pa.Array:
         """The labels; what is missing, or not a number, is missing."""
         numbers = pc.cast(array, pa.float64(), safe=False).fill_null(math.nan).to_numpy()
+        low, *_, high = self.edges
         absent = np.isnan(numbers)
-        codes = self.codes(numbers)
-        outside = int((codes[~absent] < 0).sum())
+        outside = int((~absent & ~((low <= numbers) & (numbers <= high))).sum())
         if outside:
             raise DataError(
                 f"has values outside its bins, {outside:,} among {len(array):,} rows. Widen them; "
                 "-inf and inf are allowed as edges."
             )
-        indices = pa.array(codes.astype(np.int32), mask=absent)
-        return pa.DictionaryArray.from_arrays(indices, pa.array(self.domain))
+        codes = np.searchsorted(self.edges[1:-1], numbers, side="right").astype(np.int32)
+        labels = pa.array(bin_labels(self.edges))
+        return pa.DictionaryArray.from_arrays(pa.array(codes, mask=absent), labels)
 
 
-class _OfNumbers(Recode):
+class _OfNumbers(Recode, takes="numbers"):
     """Numbers by one number, exactly where both are whole."""
 
-    takes: ClassVar[str] = "numbers"
-
-    @property
-    def number(self) -> Fraction:
-        return Fraction(getattr(self, self.parameters[0].name))
-
     def type(self, kind: pa.DataType) -> pa.DataType:
-        exact = pa.types.is_integer(kind) and self.number.denominator == 1
-        return pa.int64() if exact else pa.float64()
+        whole = Fraction(getattr(self, self.parameters[0].name)).denominator == 1
+        return pa.int64() if pa.types.is_integer(kind) and whole else pa.float64()
 
 
 @dataclass(frozen=True)
-class Round(_OfNumbers):
+class Round(_OfNumbers, example="round(5)", parameter=Parameter("step", above=0)):
     """To the nearest multiple of a step; halves go up.
 
     >>> Round("5").apply(pa.array([12, 13, None, -3])).to_pylist()
@@ -191,24 +194,18 @@ class Round(_OfNumbers):
 
     step: Fraction
 
-    name: ClassVar[str] = "round"
-    example: ClassVar[str] = "round(5)"
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("step", above=0),)
-
     def apply(self, array: pa.Array) -> pa.Array:
         if self.type(array.type) == pa.float64():
             numbers, step = array.cast(pa.float64(), safe=False), float(self.step)
             return pc.multiply(pc.floor(pc.add(pc.divide(numbers, step), 0.5)), step)
-        numbers, whole = array.cast(pa.int64()), int(self.step)
-        # the place above the multiple below it, without leaving 64 bits
-        towards_zero = pc.subtract(numbers, pc.multiply(pc.divide(numbers, whole), whole))
-        above = pc.if_else(pc.less(towards_zero, 0), pc.add(towards_zero, whole), towards_zero)
-        up = pc.if_else(pc.greater_equal(pc.multiply(above, 2), whole), whole, 0)
-        return pc.add(pc.subtract(numbers, above), up)
+        whole, absent = int(self.step), array.is_null().to_numpy(zero_copy_only=False)
+        values = array.cast(pa.int64()).fill_null(0).to_numpy()
+        above = values % whole  # the multiple below, without leaving 64 bits
+        return pa.array(values - above + np.where(above >= whole - above, whole, 0), mask=absent)
 
 
 @dataclass(frozen=True)
-class Top(_OfNumbers):
+class Top(_OfNumbers, example="top(90)", parameter=Parameter("limit")):
     """Numbers above a limit are the limit: "90 and more" is 90.
 
     >>> Top(90).apply(pa.array([12, 95, None])).to_pylist()
@@ -217,10 +214,7 @@ class Top(_OfNumbers):
 
     limit: Fraction
 
-    name: ClassVar[str] = "top"
-    example: ClassVar[str] = "top(90)"
     beyond: ClassVar[str] = "greater"
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("limit"),)
 
     def apply(self, array: pa.Array) -> pa.Array:
         kind = self.type(array.type)
@@ -230,30 +224,19 @@ class Top(_OfNumbers):
 
 
 @dataclass(frozen=True)
-class Bottom(Top):
+class Bottom(Top, example="bottom(18)", parameter=Parameter("limit")):
     """Numbers below a limit are the limit.
 
     >>> Bottom(18).apply(pa.array([12, 95])).to_pylist()
     [18, 95]
     """
 
-    name: ClassVar[str] = "bottom"
-    example: ClassVar[str] = "bottom(18)"
     beyond: ClassVar[str] = "less"
 
 
 @dataclass(frozen=True)
-class Year(Recode):
-    """The year of a date, as a number.
-
-    >>> import datetime
-    >>> Year().apply(pa.array([datetime.date(2026, 11, 15)])).to_pylist()
-    [2026]
-    """
-
-    name: ClassVar[str] = "year"
-    takes: ClassVar[str] = "dates"
-    example: ClassVar[str] = "year"
+class Year(Recode, example="year", takes="dates"):
+    """The year of a date, as a number."""
 
     def type(self, kind: pa.DataType) -> pa.DataType:
         return pa.int64()
@@ -263,75 +246,65 @@ class Year(Recode):
 
 
 @dataclass(frozen=True)
-class Month(Recode):
-    """The month of a date, as a text in the order of time.
-
-    >>> import datetime
-    >>> Month().apply(pa.array([datetime.date(2026, 1, 15), None])).to_pylist()
-    ['2026-01', None]
-    """
-
-    name: ClassVar[str] = "month"
-    takes: ClassVar[str] = "dates"
-    example: ClassVar[str] = "month"
+class Month(Recode, example="month", takes="dates"):
+    """The month of a date, as a text in the order of time: 2026-01."""
 
     def apply(self, array: pa.Array) -> pa.Array:
         return pc.strftime(array, format="%Y-%m")
 
 
-class _OfTexts(Recode):
-    """Texts, of coded ones once for each that occurs; whole numbers count as texts."""
-
-    takes: ClassVar[str] = "texts or whole numbers"
+class _OfTexts(Recode, takes="texts or whole numbers"):
+    """A function of one text, called once for each that occurs; whole numbers count as texts."""
 
     def apply(self, array: pa.Array) -> pa.Array:
-        if pa.types.is_dictionary(array.type):
-            return self.recoded(array.dictionary).take(array.indices).dictionary_encode()
-        return self.recoded(array.cast(pa.string()))
+        coded = pa.types.is_dictionary(array.type)
+        coded = array if coded else array.cast(pa.string()).dictionary_encode()
+        texts = pa.array(map(self.recoded, coded.dictionary.to_pylist()), pa.string())
+        return texts.take(coded.indices).dictionary_encode()
 
-    def recoded(self, texts: pa.Array) -> pa.Array:
+    def recoded(self, text: str) -> str | None:
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class Prefix(_OfTexts):
+class Prefix(
+    _OfTexts,
+    example="prefix(3)",
+    needs_text=True,
+    parameter=Parameter("length", least=1, whole=True),
+):
     """The first characters: ICD codes, post codes.
 
-    >>> Prefix(3).apply(pa.array(["428.0", "V27", None])).to_pylist()
-    ['428', 'V27', None]
+    >>> Prefix(3).recoded("428.0")
+    '428'
     """
 
     length: int
 
-    name: ClassVar[str] = "prefix"
-    example: ClassVar[str] = "prefix(3)"
-    needs_text: ClassVar[bool] = True
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("length", least=1, whole=True),)
-
-    def recoded(self, texts: pa.Array) -> pa.Array:
-        return pc.utf8_slice_codeunits(texts, 0, self.length)
+    def recoded(self, text: str) -> str:
+        return text[: self.length]
 
 
 @dataclass(frozen=True)
-class Groups(_OfTexts):
+class Groups(
+    _OfTexts,
+    example="groups(@file.csv, level=1)",
+    needs_text=True,
+    parameter=Parameter("level", least=1, whole=True),
+):
     """Values by the group that a CSV file or a text puts them in; `*` is every other value.
 
     A line of the file is a value and its groups, finest first, as in a hierarchy; `level` 1 takes
     the cell after the value. The manifest holds the groups themselves.
 
     >>> recode = Groups("flu:airways;asthma:airways;*:other")
-    >>> recode.apply(pa.array(["flu", "HIV", None])).to_pylist()
-    ['airways', 'other', None]
+    >>> recode.recoded("flu"), recode.recoded("HIV")
+    ('airways', 'other')
     """
 
     groups: str
     level: int = 1
     _map: Mapping[str, str] = field(default_factory=dict, init=False, compare=False, repr=False)
-
-    name: ClassVar[str] = "groups"
-    example: ClassVar[str] = "groups(@file.csv, level=1)"
-    needs_text: ClassVar[bool] = True
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("level", least=1, whole=True),)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -360,12 +333,8 @@ class Groups(_OfTexts):
             )
         return grouped
 
-    def recoded(self, texts: pa.Array) -> pa.Array:
-        listed = [value for value in self._map if value != REST]
-        index = pc.index_in(texts, value_set=pa.array(listed, pa.string()))
-        grouped = pa.array([self._map[value] for value in listed], pa.string()).take(index)
-        rest = pa.scalar(self._map.get(REST), pa.string())
-        return pc.if_else(pc.and_(index.is_null(), texts.is_valid()), rest, grouped)
+    def recoded(self, text: str) -> str | None:
+        return self._map.get(text, self._map.get(REST))
 
 
 def _quoted(text: str) -> str:
@@ -388,7 +357,11 @@ def _read_groups(path: str, level: int) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Rare(_OfTexts):
+class Rare(
+    _OfTexts,
+    example="rare(20)",
+    parameter=Parameter("people", least=2, whole=True),
+):
     """Values that fewer than `people` rows have become one, which then has as many itself.
 
     Where the rare ones together are fewer, the next rarest join them: else the release would show
@@ -397,70 +370,37 @@ class Rare(_OfTexts):
     >>> people = pa.table({"ill": ["flu"] * 5 + ["HIV", "cold", "cold", "ulcer"]})
     >>> from sfumato.table.sources import find_source
     >>> kept = Rare(3).fitted(find_source(people), "ill")
-    >>> kept.apply(pa.array(["flu", "HIV", "cold", None])).to_pylist()
-    ['flu', 'other', 'other', None]
+    >>> kept.recoded("flu"), kept.recoded("cold")
+    ('flu', 'other')
     """
 
     people: int
     other: str = "other"
-    _kept: tuple[str, ...] = field(default=(), init=False, compare=False, repr=False)
-
-    name: ClassVar[str] = "rare"
-    example: ClassVar[str] = "rare(20)"
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("people", least=2, whole=True),)
+    _kept: frozenset[str] = field(default=frozenset(), init=False, compare=False, repr=False)
 
     def fitted(self, source: Source, column: str) -> Rare:
-        counts = count_texts(source, column)
-        kept = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
-        together = counts.get(self.other, 0)
-        kept.pop(self.other, None)
+        counts = Counter[str]()
+        for batch in source.batches([column], 1 << 20):
+            array = batch.column(0).cast(pa.string()).drop_null()
+            counts.update(
+                {pair["values"]: pair["counts"] for pair in array.value_counts().to_pylist()}
+            )
+            if len(counts) > _MOST_COUNTED:
+                raise DataError(
+                    f"Column {column!r} of {source.label} has more than {_MOST_COUNTED:,} "
+                    "different values: too many to look for rare ones. Recode it first, or drop it."
+                )
+        together = counts.pop(self.other, 0)
+        kept = sorted(counts, key=lambda text: (-counts[text], text))
         while kept:
-            value, count = next(reversed(kept.items()))
-            if count >= self.people and (together == 0 or together >= self.people):
+            rarest = counts[kept[-1]]
+            if rarest >= self.people and (together == 0 or together >= self.people):
                 break
-            together += count
-            kept.pop(value)
+            together += rarest
+            kept.pop()
         made = replace(self)
-        object.__setattr__(made, "_kept", tuple(kept))
+        object.__setattr__(made, "_kept", frozenset(kept))
         return made
 
-    def recoded(self, texts: pa.Array) -> pa.Array:
-        common = pc.is_in(texts, value_set=pa.array(self._kept, pa.string()))
-        rare = pc.and_(texts.is_valid(), pc.invert(common))
-        return pc.if_else(rare, pa.scalar(self.other, pa.string()), texts)
-
-
-def count_texts(source: Source, column: str) -> Mapping[str, int]:
-    """How often each text of a column occurs."""
-    counts = Counter[str]()
-    for batch in source.batches([column], 1 << 20):
-        array = batch.column(0).cast(pa.string()).drop_null()
-        counts.update({one["values"]: one["counts"] for one in array.value_counts().to_pylist()})
-        if len(counts) > _MOST_COUNTED:
-            raise DataError(
-                f"Column {column!r} of {source.label} has more than {_MOST_COUNTED:,} different "
-                "values: too many to look for rare ones. Recode it first, or drop it."
-            )
-    return counts
-
-
-RECODES: dict[str, type[Recode]] = {
-    cls.name: cls for cls in (Bins, Round, Top, Bottom, Year, Month, Prefix, Groups, Rare)
-}
-
-
-def parse_recode(text: str) -> Recodes:
-    """
-    >>> str(parse_recode("top(90) then bins(0, 18, 90)"))
-    'top(90) then bins(0, 18, 90)'
-    """
-    steps = []
-    for part in text.split(THEN):
-        name, positional, keywords = split_call(part, "recode")
-        if name not in RECODES:
-            raise UsageError(
-                f"There is no recode {name!r}. There are: "
-                f"{', '.join(recode.example for recode in RECODES.values())}."
-            )
-        steps.append(RECODES[name].from_arguments(positional, keywords))
-    return Recodes(tuple(steps))
+    def recoded(self, text: str) -> str:
+        return text if text in self._kept else self.other
