@@ -140,6 +140,15 @@ def value_text(value: Value) -> str:
     return "(missing)" if value is None else repr(value_to_json(value))
 
 
+def quoted(name: str) -> str:
+    """A name inside SQL, exactly as it is.
+
+    >>> print(quoted('an "odd" name'))
+    "an ""odd"" name"
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
 def list_some(items: Sequence[str], most: int = 12) -> str:
     """Join names for a message, the first `most` of them.
 

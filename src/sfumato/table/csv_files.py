@@ -10,19 +10,21 @@ from __future__ import annotations
 import csv
 import io
 import re
-import shutil
+import tempfile
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from sfumato.columns import list_some
+from sfumato.columns import list_some, quoted
 from sfumato.errors import DataError
-from sfumato.scratch import scratch_database, scratch_folder
-from sfumato.table.csv_preview import CsvPreview, opened, preview_csv
+from sfumato.scratch import scratch_database
+from sfumato.table.csv_preview import CsvPreview, opened, preview_csv, records
 from sfumato.table.plain import normalize, plain_type
 from sfumato.table.reading import Reading
 from sfumato.table.sources import Source, file_errors
@@ -71,7 +73,7 @@ class CsvSource(Source):
     def batches(
         self, columns: Sequence[str], rows: int, threads: bool = True
     ) -> Iterator[pa.RecordBatch]:
-        names = ", ".join(map(_name, columns))
+        names = ", ".join(map(quoted, columns))
         with closing(scratch_database(threads=1)) as connection:
             for file in self._files:
                 with _explained(file.path, file.file, file.look):
@@ -131,7 +133,7 @@ def _without_yes(connection: duckdb.DuckDBPyConnection, file: CsvFile) -> CsvFil
     said = [name for name, kind in file.types.items() if kind == "BOOLEAN"]
     if not said:
         return file
-    texts = [f"bool_and(lower(trim({_name(name)})) IN ('true', 'false'))" for name in said]
+    texts = [f"bool_and(lower(trim({quoted(name)})) IN ('true', 'false'))" for name in said]
     written = file.scan(dict.fromkeys(file.types, "VARCHAR"))
     (plain,) = connection.sql(f"SELECT {', '.join(texts)} FROM {written}").fetchall()
     others = [name for name, whole in zip(said, plain, strict=True) if not whole]
@@ -179,23 +181,23 @@ def _common_types(files: Sequence[CsvFile], reading: Reading) -> dict[str, str]:
 
 
 def _as_utf8(path: Path, encoding: str, owner: object) -> Path:
-    """A copy in UTF-8 that nobody else can read and that goes away with its `owner`; the file
-    itself where that is how it is written."""
+    """A copy in UTF-8 in a file without a name, which the system takes away with its `owner` or
+    with the process; the file itself where that is how it is written."""
     if encoding == "utf-8":
         return path
-    copy = scratch_folder(owner) / "table.csv"
+    copy = tempfile.TemporaryFile(prefix="sfumato-")  # noqa: SIM115
+    weakref.finalize(owner, copy.close)
     try:
-        with (
-            io.TextIOWrapper(opened(path), encoding, newline="") as source,
-            copy.open("w", encoding="utf-8", newline="") as target,
-        ):
-            shutil.copyfileobj(source, target)
+        with io.TextIOWrapper(opened(path), encoding, newline="") as source:
+            for part in iter(partial(source.read, 1 << 20), ""):
+                copy.write(part.encode())
+        copy.flush()
     except (UnicodeError, LookupError):
         raise DataError(
             f"{path} is not {encoding}. Say what it is with --encoding, for example utf-8, "
             "latin-1, cp1252 or utf-16."
         ) from None
-    return copy
+    return Path(f"/dev/fd/{copy.fileno()}")
 
 
 @contextmanager
@@ -212,7 +214,7 @@ def _explained(path: Path, file: Path, look: CsvPreview) -> Iterator[None]:
 
 def _what_is_wrong(path: Path, file: Path, look: CsvPreview) -> DataError:
     """The first line that is not like the first one, by Python's reader."""
-    lines = 0
+    lines = width = 0
 
     def decoded() -> Iterator[str]:
         nonlocal lines
@@ -222,26 +224,16 @@ def _what_is_wrong(path: Path, file: Path, look: CsvPreview) -> DataError:
                 raise UnicodeError
             yield line
 
-    escape = look.escape if look.escape != look.quote else None
     with io.TextIOWrapper(opened(file), "utf-8-sig", "surrogateescape", newline="") as text:
-        reader = csv.reader(
-            decoded(),
-            delimiter=look.separator,
-            quotechar=look.quote,
-            escapechar=escape,
-            strict=True,
-        )
-        first = before = 0
         try:
-            for cells in reader:
-                line, before = before + 1, reader.line_num
-                if not cells or (not first and cells[0].startswith("#")):
-                    continue
-                first = first or len(cells)
-                if len(cells) != first:
+            for line, cells in records(
+                decoded(), look.separator, look.quote, look.escape, strict=True
+            ):
+                width = width or len(cells)
+                if len(cells) != width:
                     some = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
                     return DataError(
-                        f"Line {line:,} of {path} has {some} where the first line has {first}. "
+                        f"Line {line:,} of {path} has {some} where the first line has {width}. "
                         "Repair the line, or say --separator or --quote if it is cut in the wrong "
                         "places."
                     )
@@ -250,19 +242,15 @@ def _what_is_wrong(path: Path, file: Path, look: CsvPreview) -> DataError:
                 f"{path} is not UTF-8 (line {lines:,}). Say what it is with --encoding, for "
                 "example latin-1, cp1252 or utf-16."
             )
-        except csv.Error:
+        except csv.Error as error:
             return DataError(
-                f"A cell that begins in line {before + 1:,} of {path} does not end. Repair its "
+                f"A cell that begins in line {error.args[0]:,} of {path} does not end. Repair its "
                 "quotes, or say --quote."
             )
     return DataError(
         f"Cannot read {str(path)!r} as CSV: some line does not fit the lines before it. Say "
         "--separator, --quote or --encoding if they were guessed wrong."
     )
-
-
-def _name(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _settings(options: dict[str, Any]) -> str:

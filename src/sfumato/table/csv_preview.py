@@ -10,7 +10,8 @@ import codecs
 import csv
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -54,8 +55,6 @@ class CsvPreview:
     def to_json(self) -> dict[str, Any]:
         return {
             **vars(self),
-            "names": list(self.names),
-            "rows": [list(row) for row in self.rows],
             "ragged": [{"line": line, "cells": cells} for line, cells in self.ragged],
             "markers": [{"text": text, "count": count} for text, count in self.markers],
         }
@@ -78,14 +77,18 @@ def preview_csv(path: Path, reading: Reading, rows: int = 8) -> CsvPreview:
     quote = reading.quote or _likely_quote(text, separator)
     escape = "\\" if f"\\{quote}" in text and quote * 2 not in text else quote
     skip = next((n for n, line in enumerate(text.splitlines()) if not line.startswith("#")), 0)
-    records = _cut(text, separator, quote, escape)
-    header = _has_names(records, reading)
-    common = Counter(len(cells) for _, cells in records).most_common(1)
+    cut: list[tuple[int, list[str]]] = []
+    with suppress(csv.Error):  # what was read before it tells enough
+        cut.extend(
+            islice(records(text.splitlines(keepends=True), separator, quote, escape), _LINES)
+        )
+    header = _has_names(cut, reading)
+    common = Counter(len(cells) for _, cells in cut).most_common(1)
     width = common[0][0] if common else 0
-    body = records[1:] if header else records
+    body = cut[1:] if header else cut
     names = tuple(reading.columns) if reading.columns else ()
     if not names:
-        names = tuple(records[0][1]) if header else tuple(f"column{k + 1}" for k in range(width))
+        names = tuple(cut[0][1]) if header else tuple(f"column{k + 1}" for k in range(width))
     marks = Counter(
         cell.strip() for _, cells in body for cell in cells if cell.strip().casefold() in MARKERS
     )
@@ -99,9 +102,9 @@ def preview_csv(path: Path, reading: Reading, rows: int = 8) -> CsvPreview:
         header,
         names,
         tuple(tuple(cells) for _, cells in body[:rows]),
-        len(records),
+        len(cut),
         width,
-        tuple((line, len(cells)) for line, cells in records if len(cells) != width)[:MOST_RAGGED],
+        tuple((line, len(cells)) for line, cells in cut if len(cells) != width)[:MOST_RAGGED],
         tuple(marks.most_common()),
     )
 
@@ -149,33 +152,36 @@ def _likely_quote(text: str, separator: str) -> str:
     return "'" if around and '"' not in text else '"'
 
 
-def _cut(text: str, separator: str, quote: str, escape: str) -> list[tuple[int, list[str]]]:
-    """(number of the line, cells); lines without anything and remarks are left out."""
+def records(
+    lines: Iterable[str], separator: str, quote: str, escape: str, *, strict: bool = False
+) -> Iterator[tuple[int, list[str]]]:
+    """(number of the line, cells); lines without anything and remarks before all others are left
+    out. A cell without an end is a `csv.Error` with the line in which it begins."""
     reader = csv.reader(
-        text.splitlines(keepends=True),
+        lines,
         delimiter=separator,
         quotechar=quote,
         escapechar=escape if escape != quote else None,
+        strict=strict,
     )
-    rows: list[tuple[int, list[str]]] = []
-    line = 1
+    line, begun = 1, False
     try:
-        for cells in islice(reader, _LINES):
-            if cells and not cells[0].startswith("#"):
-                rows.append((line, cells))
+        for cells in reader:
+            begun = begun or bool(cells and not cells[0].startswith("#"))
+            if cells and begun:
+                yield line, cells
             line = reader.line_num + 1
-    except csv.Error:  # a cell without an end: what was read before it tells enough
-        pass
-    return rows
+    except csv.Error:
+        raise csv.Error(line) from None
 
 
-def _has_names(records: Sequence[tuple[int, list[str]]], reading: Reading) -> bool:
+def _has_names(cut: Sequence[tuple[int, list[str]]], reading: Reading) -> bool:
     """Whether the first line has names: said, or no number in it and no text that comes again."""
-    if reading.columns or reading.header == "no" or not records:
+    if reading.columns or reading.header == "no" or not cut:
         return False
     if reading.header == "yes":
         return True
-    first, others = records[0][1], [cells for _, cells in records[1:]]
+    first, others = cut[0][1], [cells for _, cells in cut[1:]]
     if any(_NUMBER.fullmatch(cell) for cell in first):
         return False
     again = (

@@ -20,9 +20,10 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from sfumato.columns import quoted
 from sfumato.errors import DataError, UsageError
 from sfumato.table.plain import normalize, plain_type
-from sfumato.table.postgres_address import Address, quoted
+from sfumato.table.postgres_address import Address
 from sfumato.table.sources import Source
 from sfumato.table.spool import Spool
 

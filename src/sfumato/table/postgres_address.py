@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
+from sfumato.columns import quoted
 from sfumato.errors import DataError
 
 HOW = (
@@ -87,15 +88,6 @@ def parse_address(text: str) -> Address:
         rows=f"(\n{_query(unquote(query))}\n) AS q" if table is None else _relation(table),
         secrets=tuple(sorted(secrets | {unquote(secret) for secret in secrets})),
     )
-
-
-def quoted(name: str) -> str:
-    """A name inside SQL, exactly as it is.
-
-    >>> print(quoted('an "odd" name'))
-    "an ""odd"" name"
-    """
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _relation(text: str) -> str:
