@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.columns import Column
+from sfumato.columns import Column, quoted
 from sfumato.errors import SfumatoError
 from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.operators import Parts
@@ -77,23 +77,17 @@ class Exposure(Result):
                     f"{column.without_promise:,} people."
                 )
             if column.rare_values:
-                noun = "value" if column.rare_values == 1 else "values"
-                are = "is" if column.rare_values == 1 else "are"
-                yield (
-                    f"{column.rare_values:,} {noun} of {column.column!r} {are} held by fewer than "
-                    f"{FEW} people."
-                )
+                held = f"of {column.column!r} {_are(column.rare_values)} held by fewer than"
+                yield f"{_rows(column.rare_values, 'value')} {held} {FEW} people."
         if self.smallest_bucket is not None:
             yield f"The smallest bucket has {_rows(self.smallest_bucket, 'record')}."
         if self.alone:
-            about = "" if self.alone_exact else "About "
-            are = "is" if self.alone == 1 else "are"
-            yield f"{about}{_rows(self.alone)} {are} alone with their quasi-identifiers."
+            rows = f"{'' if self.alone_exact else 'About '}{_rows(self.alone)}"
+            yield f"{rows} {_are(self.alone)} alone with their quasi-identifiers."
         if self.withheld:
-            yield f"{_rows(self.withheld)} {'was' if self.withheld == 1 else 'were'} suppressed."
+            yield f"{_rows(self.withheld)} {_were(self.withheld)} suppressed."
         if self.dropped:
-            were = "was" if self.dropped == 1 else "were"
-            yield f"{_rows(self.dropped)} without a sensitive value {were} dropped."
+            yield f"{_rows(self.dropped)} without a sensitive value {_were(self.dropped)} dropped."
 
     def __str__(self) -> str:
         return "\n".join(self.lines()) or "Nobody is exposed more than the promise says."
@@ -104,6 +98,14 @@ class Exposure(Result):
 
 def _rows(number: int, what: str = "row") -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+def _were(number: int) -> str:
+    return "was" if number == 1 else "were"
 
 
 def exposure_of(
@@ -118,41 +120,23 @@ def exposure_of(
     if profile is not None and release.manifest.person and profile.rows > release.rows:
         profile = None  # of all rows: nobody knows which of them were published
     with scratch_database(columns=len(release.quasi)) as connection:
-        smallest, in_buckets = _in_buckets(release, connection)
         alone, every = _alone(release, connection)
         columns = tuple(
-            _column(release, column, profile, promise, in_buckets, connection)
-            for column in release.sensitive
+            _column(release, column, profile, promise, connection) for column in release.sensitive
         )
+    sizes = release.sizes if isinstance(release, BucketedRelease) else ()
+    smallest = min((size for size, buckets in sizes if buckets), default=None)
     manifest = release.manifest
     dropped = 0 if manifest.missing != "drop" else None if profile is None else profile.dropped
     suppressed = manifest.suppressed
     return Exposure(release.rows, suppressed, dropped, smallest, alone, every == 1, columns)
 
 
-def _in_buckets(release: Release, connection: Any) -> tuple[int | None, dict[str, int]]:
-    """The smallest bucket, and by column how many people are in buckets of one value."""
-    smallest: list[int] = []
-    shown: dict[str, int] = {}
-    for column in release.sensitive:
-        if (file := release.list_of(column.name)) is None:
-            return None, {}
-        name = '"' + column.name.replace('"', '""') + '"'
-        (row,) = connection.sql(
-            "SELECT min(n), coalesce(sum(n) FILTER (WHERE lone), 0) FROM (SELECT sum(count) AS n, "
-            f"min(hash({name})) = max(hash({name})) AS lone FROM {scan([file])} GROUP BY bucket)"
-        ).fetchall()
-        # every bucket lists so many fakes besides its records, so no value is alone
-        smallest += [] if row[0] is None else [int(row[0]) - release.fakes]
-        shown[column.name] = 0 if release.fakes else int(row[1])
-    return min(smallest, default=None), shown
-
-
 def _alone(release: Release, connection: Any) -> tuple[int | None, int]:
     """Rows with quasi values of their own, and one in how many of the hashes was looked at."""
     if not release.shows_quasi_exactly or not release.quasi:
         return None, 1
-    names = ", ".join('"' + column.name.replace('"', '""') + '"' for column in release.quasi)
+    names = ", ".join(quoted(column.name) for column in release.quasi)
     every = -(-release.rows // _COUNTED)
     lonely = connection.sql(
         f"SELECT count(*) FROM (SELECT hash({names}) AS h FROM {scan(release.records)} "
@@ -166,23 +150,43 @@ def _column(
     column: Column,
     profile: Profile | None,
     promise: Guarantee | None,
-    in_buckets: dict[str, int],
     connection: Any,
 ) -> ColumnExposure:
-    name = column.name
-    if profile is not None:
-        histogram: Histogram | None = profile.histograms[name]
-    else:
-        histogram = shown_histogram(release, column)
+    known = None if profile is None else profile.histograms[column.name]
+    histogram = known or shown_histogram(release, column)
     without = rare = None
     if histogram is not None:
         with suppress(SfumatoError):  # a promise that nobody here knows, or not of this column
             guarantee = promise or parse_guarantee(release.manifest.guarantee)
-            left_out = guarantee.left_out(histogram)
-            without = int(histogram.counts[left_out].sum())
+            without = int(histogram.counts[guarantee.left_out(histogram)].sum())
         rare = int(((histogram.counts > 0) & (histogram.counts < FEW)).sum())
-    shown = in_buckets[name] if in_buckets else _shown_as_it_is(release, name, connection)
-    return ColumnExposure(name, shown, without, rare)
+    shown = _shown_as_it_is(release, column.name, connection)
+    return ColumnExposure(column.name, shown, without, rare)
+
+
+def _shown_as_it_is(release: Release, name: str, connection: Any) -> int | None:
+    """People in buckets, or in parts, of one value."""
+    if isinstance(release, GeneralizedRelease):
+        return None  # values stand there as they are; whose they are, is what is hidden
+    if (file := release.list_of(name)) is not None:
+        if release.fakes:  # listed beside the values in every bucket
+            return 0
+        query = (
+            f"SELECT coalesce(sum(n), 0) FROM (SELECT sum(count) AS n FROM {scan([file])} "
+            f"GROUP BY bucket HAVING min(hash({quoted(name)})) = max(hash({quoted(name)})))"
+        )
+    else:
+        operator, part = release.operators.get(name), release.part_column(name)
+        if not isinstance(operator, Parts) or part is None:
+            return 0
+        single = [number for number, part in enumerate(operator.parts) if len(part.codes) == 1]
+        if not single:
+            return 0
+        query = (
+            f"SELECT count(*) FROM {scan(release.records)} "
+            f"WHERE {quoted(part)} IN ({str(single)[1:-1]})"
+        )
+    return int(connection.sql(query).fetchall()[0][0])
 
 
 def shown_histogram(release: Release, column: Column) -> Histogram | None:
@@ -192,7 +196,7 @@ def shown_histogram(release: Release, column: Column) -> Histogram | None:
         return Histogram(column.name, values, np.array(release.histogram, np.int64))
     if not release.discloses_histogram:
         return None
-    name = '"' + column.name.replace('"', '""') + '"'
+    name = quoted(column.name)
     file = release.list_of(column.name)
     source, number = (release.records, "count(*)") if file is None else ([file], "sum(count)")
     with scratch_database() as connection:
@@ -203,20 +207,3 @@ def shown_histogram(release: Release, column: Column) -> Histogram | None:
     counts = np.zeros(len(values), np.int64)
     counts[codes] = shown.column("n").to_numpy()
     return Histogram(column.name, values, counts)
-
-
-def _shown_as_it_is(release: Release, name: str, connection: Any) -> int | None:
-    """People in parts of one value; those in buckets of one are known from `_in_buckets`."""
-    if isinstance(release, GeneralizedRelease):
-        return None  # values stand there as they are; whose they are, is what is hidden
-    operator, part = release.operators.get(name), release.part_column(name)
-    if not isinstance(operator, Parts) or part is None:
-        return 0
-    single = [number for number, part in enumerate(operator.parts) if len(part.codes) == 1]
-    if not single:
-        return 0
-    quoted = '"' + part.replace('"', '""') + '"'
-    matching = connection.sql(
-        f"SELECT count(*) FROM {scan(release.records)} WHERE {quoted} IN ({str(single)[1:-1]})"
-    ).fetchall()[0][0]
-    return int(matching)

@@ -23,6 +23,7 @@ from math import prod
 from pathlib import Path
 
 import numpy as np
+from msgspec import convert
 
 from sfumato.columns import Value, value_to_json
 from sfumato.draws import Draws
@@ -225,26 +226,21 @@ class Ledger:
         return f"Ledger: {who} may have raised odds {used}. {ASSUMED}"
 
     def to_text(self) -> str:
-        described = {
-            "ledger": FORMAT,
-            "promise": str(self.promise),
-            "looks": [asdict(look) for look in self.looks],
-        }
-        return json.dumps(described, indent=2) + "\n"
+        looks = [asdict(look) for look in self.looks]
+        written = {"ledger": FORMAT, "promise": str(self.promise), "looks": looks}
+        return json.dumps(written, indent=2) + "\n"
 
     @classmethod
     def from_text(cls, text: str) -> Ledger:
-        fields = json.loads(text)
-        promise = parse_guarantee(fields["promise"])
-        looks = tuple(
-            Look(**{**look, "values": tuple(look["values"]), "keys": tuple(look["keys"])})
-            for look in fields["looks"]
-        )
-        if fields["ledger"] != FORMAT or not isinstance(promise, OddsGuarantee):
+        written = json.loads(text)
+        promise, looks = parse_guarantee(written["promise"]), written["looks"]
+        ledger = cls(promise, convert(looks, tuple[Look, ...]))  # type: ignore[arg-type]
+        gammas = [Fraction(look.gamma) for look in ledger.looks]
+        if written["ledger"] != FORMAT or not isinstance(promise, OddsGuarantee):
             raise ValueError
-        if any(Fraction(look.gamma) < 1 for look in looks):
+        if min(gammas, default=1) < 1:
             raise ValueError
-        return cls(promise, looks)
+        return ledger
 
 
 class OpenLedger:

@@ -135,17 +135,16 @@ def publish(
         if rule is not None:  # what was chosen, for whoever repeats it
             table = replace(table, rows_per_person=rule.rows)
         if kept is not None:
-            kept.write(
-                Receipt(
-                    manifest=FileEntry.of(folder / NAME).sha256,
-                    engine=executor,
-                    draws=draws,
-                    guarantee=manifest.guarantee,
-                    mechanism=manifest.mechanism,
-                    as_before=previous is not None,
-                    table=describe_table(table),
-                )
+            made = Receipt(
+                manifest=FileEntry.of(folder / NAME).sha256,
+                engine=executor,
+                draws=draws,
+                guarantee=manifest.guarantee,
+                mechanism=manifest.mechanism,
+                as_before=previous is not None,
+                table=describe_table(table),
             )
+            kept.write(made.to_text())
         exposure = exposure_of(Release(folder, verify=False), ran.profile, ran.promise)
     notes = steward_notes(ran.people, ran.promise)
     notes += tuple(warning.sentence() for warning in ran.together)

@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
+
+from msgspec import convert
 
 from sfumato.columns import Column, Range, Role, Values
 from sfumato.draws import Draws
@@ -26,10 +28,6 @@ from sfumato.table.reading import Reading
 from sfumato.version import __version__
 
 FORMAT = 1
-_FIELDS = {
-    "receipt", "sfumato", "manifest", "engine", "draws", "randomness", "guarantee",
-    "mechanism", "as_before", "table",
-}  # fmt: skip
 _TABLE = ("key", "person", "rows_per_person", "count_rows", "missing")  # as `read` takes them
 
 
@@ -50,39 +48,19 @@ class Receipt:
         return f"<Receipt of a release under {self.guarantee}>"  # never the keys
 
     def to_text(self) -> str:
-        described = {
-            "receipt": FORMAT,
-            "sfumato": self.sfumato,
-            "manifest": self.manifest,
-            "engine": self.engine,
-            "randomness": self.draws.origin,
-            "draws": self.draws.reveal(),
-            "guarantee": self.guarantee,
-            "mechanism": self.mechanism,
-            "as_before": self.as_before,
-            "table": self.table,
-        }
-        return json.dumps(described, indent=2) + "\n"
+        written = {**vars(self), "receipt": FORMAT, "draws": self.draws.reveal()}
+        return json.dumps(written | {"randomness": self.draws.origin}, indent=2) + "\n"
 
     @classmethod
     def read(cls, path: str | Path) -> Receipt:
         """A receipt from its file, which nobody else may be able to read."""
         try:
-            fields = json.loads(read_private(path, "the receipt"))
-            if set(fields) != _FIELDS or fields["receipt"] != FORMAT:
+            written = json.loads(read_private(path, "the receipt"))
+            if written.pop("receipt") != FORMAT:
                 raise ValueError
-            origin = fields["randomness"]
-            return cls(
-                manifest=fields["manifest"],
-                engine=fields["engine"],
-                draws=Draws.repeated(fields["draws"], origin),
-                guarantee=fields["guarantee"],
-                mechanism=fields["mechanism"],
-                as_before=fields["as_before"],
-                table=fields["table"],
-                sfumato=fields["sfumato"],
-            )
-        except (ValueError, TypeError, KeyError, UsageError):
+            draws = Draws.repeated(written.pop("draws"), written.pop("randomness"))
+            return cls(draws=draws, **written)
+        except (ValueError, TypeError, KeyError, AttributeError, UsageError):
             raise DataError(
                 f"Cannot use the receipt {str(path)!r}: it is not a file that 'publish --receipt' "
                 "of this version wrote."
@@ -91,9 +69,7 @@ class Receipt:
     @property
     def reading(self) -> Reading:
         """How the table was read."""
-        said: dict[str, Any] = self.table["reading"]
-        lists = {name: tuple(value) for name, value in said.items() if isinstance(value, list)}
-        return Reading(**(said | lists))
+        return convert(self.table["reading"], Reading)
 
     def declare(self, source: Any) -> Table:
         """The table as it was declared when it was published, from where its records are now."""
@@ -102,7 +78,8 @@ class Receipt:
         merged = QuasiMerge.options(stated["quasi_k"]) if stated["quasi_k"] else {}
         sensitive = [column.name for column in columns if column.role == "sensitive"]
         quasi = [column.name for column in columns if column.role == "quasi"]
-        quasi = [name for name in merged.get("quasi", quasi) if name != stated["count_rows"]]
+        # merged columns are other ones, and their recodes stand with them
+        quasi = [name for name in merged.pop("quasi", quasi) if name != stated["count_rows"]]
         needed = [*quasi, *sensitive, stated["key"], stated["person"]]
         lacking = [name for name in needed if name and name not in source.schema.names]
         if lacking:
@@ -110,20 +87,14 @@ class Receipt:
                 f"{source.label} has no column {lacking[0]!r}, which the receipt names. Is it the "
                 "table that was published?"
             )
-        # merged columns are other ones, and their recodes stand with them
+        recodes = merged.pop("recode", {}) | {c.name: c.recode for c in columns if c.recode}
         kept = [c for c in columns if not merged or c.name in (*quasi, *sensitive)]
-        recodes = {
-            c.name: c.recode for c in columns if c.recode and (not merged or c.name in sensitive)
-        }
-        described = {
-            **merged,
-            "quasi": quasi,
-            "recode": merged.get("recode", {}) | recodes,
-        }
         table = read(
             source,
-            **described,
+            **merged,
+            quasi=quasi,
             sensitive=sensitive,
+            recode=recodes,
             drop_rest=True,
             numeric=[column.name for column in kept if column.kind == "numeric"],
             categorical=[column.name for column in kept if column.kind == "categorical"],
@@ -141,49 +112,30 @@ class Receipt:
 
 def describe_table(table: Table) -> dict[str, Any]:
     """What was declared about a table: all that is needed to declare it again."""
-
-    def column(name: str, role: Role) -> dict[str, Any]:
-        return table.column(name, role, table.domains.get(name)).to_json()
-
+    roles: dict[str, Role] = dict.fromkeys(table.quasi, "quasi")
+    roles |= dict.fromkeys(table.sensitive, "sensitive")
+    columns = [table.column(name, roles[name], table.domains.get(name)) for name in roles]
     return {
         **{name: getattr(table, name) for name in _TABLE},
         "reading": table.reading.said(),
         "quasi_k": None if table.merged is None else table.merged.to_json(),
-        "columns": [
-            *(column(name, "quasi") for name in table.quasi),
-            *(column(name, "sensitive") for name in table.sensitive),
-        ],
+        "columns": [column.to_json() for column in columns],
     }
 
 
-class ReceiptFile:
-    """A place for a receipt: an empty file until the release is there."""
-
-    def __init__(self, path: Path, release: Path) -> None:
-        outside_release(path, release, "receipt")
-        self._path = path
-        self._file = os.fdopen(create_private(path, "receipt"), "w", encoding="ascii")
-
-    def write(self, receipt: Receipt) -> None:
-        with self._file:
-            self._file.write(receipt.to_text())
-            self._file.flush()
-            os.fsync(self._file.fileno())
-
-    def remove(self) -> None:
-        self._file.close()
-        self._path.unlink(missing_ok=True)
-
-
 @contextmanager
-def receipt_file(path: str | Path | None, release: Path) -> Iterator[ReceiptFile | None]:
-    """The file for a receipt, where one is wanted; it goes away if the run fails."""
+def receipt_file(path: str | Path | None, release: Path) -> Iterator[TextIO | None]:
+    """The file for a receipt, where one is wanted: empty until the release is there, and gone if
+    the run fails."""
     if path is None:
         yield None
         return
-    file = ReceiptFile(Path(path), release)
-    try:
-        yield file
-    except BaseException:
-        file.remove()
-        raise
+    outside_release(Path(path), release, "receipt")
+    with os.fdopen(create_private(Path(path), "receipt"), "w", encoding="ascii") as file:
+        try:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        except BaseException:
+            Path(path).unlink(missing_ok=True)
+            raise
