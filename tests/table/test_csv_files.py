@@ -209,7 +209,7 @@ def test_repeated_numbers_are_no_names(tmp_path: Path) -> None:
     assert sf.read(path, quasi="column1,column3", sensitive="column2", header="no", drop="column4")
 
 
-def test_markers_are_told_where_roles_are_given(tmp_path: Path) -> None:
+def test_markers_are_told_with_and_without_roles(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     rows = [f"{'?' if k % 5 else 'x'},{'flu' if k % 3 else 'NA'}\n" for k in range(60)]
     path.write_text("work,ill\n" + "".join(rows))
@@ -218,6 +218,7 @@ def test_markers_are_told_where_roles_are_given(tmp_path: Path) -> None:
     assert "say --missing-markers 'NA'" in told
     clean = {"missing_markers": "?,NA", "missing": "value"}
     assert "--missing-markers" not in str(sf.describe(path, quasi="work", sensitive="ill", **clean))
+    assert "Column 'work' has the value '?'" in str(sf.describe(path))
 
 
 def test_a_receipt_remembers_how_a_file_was_read(tmp_path: Path) -> None:
@@ -231,6 +232,16 @@ def test_a_receipt_remembers_how_a_file_was_read(tmp_path: Path) -> None:
         missing_markers="?",
     )  # fmt: skip
     assert sf.audit(path, tmp_path / "r", receipt=tmp_path / "receipt").holds
+
+
+def test_what_was_not_repeated_is_told_in_a_sentence(tmp_path: Path, cli: Any) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("age,ill\n" + "".join(f"{k % 40}, {'abcdef'[k % 6]}\n" for k in range(600)))
+    sf.publish(path, "l-diversity(3)", to=tmp_path / "r", quasi="age", sensitive="ill", trim=True)
+    outcome = cli("audit", path, tmp_path / "r")
+    assert outcome.code == 2
+    assert outcome.err.endswith("If blanks around texts mean nothing, say --trim.\n")
+    assert cli("audit", path, tmp_path / "r", "--trim").code == 0
 
 
 def test_missing_sensitive_values_are_told_at_reading(tmp_path: Path) -> None:

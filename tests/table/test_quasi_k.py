@@ -160,7 +160,7 @@ def test_hierarchies_name_what_is_merged(tmp_path: Path) -> None:
 
 def test_what_cannot_be_done_says_so(tmp_path: Path) -> None:
     people = census(100, 1)
-    with pytest.raises(UsageError, match="'quasi_k' must be a whole number, at least 2"):
+    with pytest.raises(UsageError, match="must be a whole number of at least 2"):
         sf.read(people, quasi_k="1.5", **ROLES)
     with pytest.raises(DataError, match="has 100 people: no combination can have 101"):
         sf.read(people, quasi_k=101, **ROLES)

@@ -147,7 +147,7 @@ ROLE = {
     "age, sex, region, disease.",
 }
 FLAGS = {
-    ("--missing", "guess"): "'missing' must be refuse, value or drop. Got 'guess' instead.",
+    ("--missing", "guess"): "The 'missing' parameter of a table must be one of refuse, value, …",
     ("--bins", "id=0,50,100"): "A recode is given for 'id', which is not published.",
     ("--recode", "age=bin(0, 1)"): "There is no recode 'bin'. There are: bins(0, 18, 65, inf), …",
     ("--recode", "age=prefix(0)"): "The 'length' parameter of prefix must be a whole number of "

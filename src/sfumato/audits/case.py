@@ -116,11 +116,14 @@ class AuditCase:
         table = self.looked_at
         coders = {n: SensitiveCoder(table, n, h.values) for n, h in self.profile.histograms.items()}
         shown = [*table.quasi, *self.persons.values()]
-        # whoever names a published column as the key has it twice
-        for batch in table.batches(tuple(dict.fromkeys([*shown, *coders]))):
+
+        def coded(batch: pa.RecordBatch) -> pa.RecordBatch:
             arrays = [_decoded(batch.column(name)) for name in shown]
             arrays += [pa.array(coder(batch.column(name))) for name, coder in coders.items()]
-            yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+            return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+        # whoever names a published column as the key has it twice
+        return map(coded, table.batches(tuple(dict.fromkeys([*shown, *coders]))))
 
     @cached_property
     def _schema(self) -> pa.Schema:

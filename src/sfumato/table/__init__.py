@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from inspect import unwrap
+from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, ParamSpec
+from typing import Any, Literal, ParamSpec, get_args
 
 import pyarrow as pa
 
@@ -17,19 +18,29 @@ from sfumato.limits import current_limits
 from sfumato.pace import Progress
 from sfumato.results import html_table
 from sfumato.table.counted_rows import with_row_counts
-from sfumato.table.declared import check_roles, hierarchy_of, kinds_of, names_of, stated_domain
+from sfumato.table.declared import (
+    check_roles,
+    hierarchy_of,
+    kinds_of,
+    names_of,
+    refuse_repeated,
+    stated_domain,
+)
 from sfumato.table.hierarchy import Hierarchy
 from sfumato.table.quasi_k import QuasiMerge, merge_quasi
 from sfumato.table.reading import Header, Reading
 from sfumato.table.recodes import Bins, Recodes, is_number
 from sfumato.table.sources import Source, find_source, reading_errors
 from sfumato.table.staging import LocalStaged, no_progress, stage, staged
-from sfumato.textform import rational
+from sfumato.textform import Parameter
 
 Missing = Literal["refuse", "value", "drop"]
 P = ParamSpec("P")
 
 MOST_ROWS_PER_PERSON = 250
+_MISSING = Parameter("missing", options=get_args(Missing))
+_ROWS = Parameter("rows_per_person", least=1, most=MOST_ROWS_PER_PERSON, whole=True)
+_QUASI_K = Parameter("quasi_k", least=2, whole=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,31 +215,12 @@ def read(
         texts=tuple(column for column, recodes in wanted.items() if recodes.steps[0].needs_text),
     )
     source = find_source(origin, reading)
-    label, names = source.label, source.schema.names
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise DataError(
-            f"{label} has more than one column named {list_some([repr(n) for n in twice])}. "
-            "Rename them so that every column has a name of its own."
-        )
     if quasi is None or sensitive is None:
+        refuse_repeated(source.schema.names, source.label)
         raise UsageError(
             "Say what every column is: 'quasi' (others may know it), 'sensitive' (what is "
-            f"protected), or 'drop'. {label} has {list_some(names, 40)}."
+            f"protected), or 'drop'. {source.label} has {list_some(source.schema.names, 40)}."
         )
-    number = _rows_per_person(rows_per_person, person)
-    if count_rows:
-        if not person or (number or 1) > 1:
-            raise UsageError(
-                "'count_rows' is for tables of which one row of each person is published: name "
-                "the person with --person, and give no more than --rows-per-person 1."
-            )
-        if count_rows in names:
-            raise UsageError(
-                f"--count-rows names a new column, and {label} has a column {count_rows!r} "
-                "already. Choose another name."
-            )
-        number = 1
     made = (count_rows,) if count_rows else ()
     roles = {
         "quasi": (*names_of(quasi), *made),
@@ -237,50 +229,37 @@ def read(
         "person": (person,) if person else (),
         "drop": names_of(drop),
     }
-    if drop_rest:
-        named = {name for columns in roles.values() for name in columns}
-        roles["drop"] += tuple(name for name in names if name not in named)
-    check_roles(roles, [*names, *made], label)
+    rows = _rows_per_person(rows_per_person, person, count_rows)
+    check_roles(roles, source.schema.names, source.label, made, drop_rest)
     published = (*roles["quasi"], *roles["sensitive"])
     for column in wanted:
         if column not in published:
             raise UsageError(f"A recode is given for {column!r}, which is not published.")
-    if missing not in ("refuse", "value", "drop"):
-        raise UsageError(f"'missing' must be refuse, value or drop. Got {missing!r} instead.")
-    kinds: dict[str, Kind] = {}
-    steps: dict[str, Recodes] = {}
-
-    def declared(columns: tuple[str, ...]) -> Table:
-        """What is published of the source by now, with its recodes."""
-        nonlocal source
-        for column in (name for name in wanted if name in columns):
-            source, steps[column] = wanted[column].apply(source, column)
-        kinds.update(kinds_of(source, columns, names_of(numeric), names_of(categorical)))
-        return Table(
-            source,
-            tuple(name for name in roles["quasi"] if name in kinds),
-            roles["sensitive"],
-            key,
-            person or None,
-            number,
-            count_rows or None,
-            roles["drop"],
-            kinds,
-            recodes=steps,
-            missing=missing,
-            reading=reading,
-        )
-
-    table = declared(tuple(name for name in published if name not in made))
+    table = Table(
+        source,
+        names_of(quasi),
+        roles["sensitive"],
+        key,
+        person or None,
+        rows,
+        count_rows or None,
+        roles["drop"],
+        missing=_MISSING.read(missing, "a table"),
+        reading=reading,
+    )
+    stated_kinds = names_of(numeric), names_of(categorical)
+    table = _coarser(table, (*table.quasi, *table.sensitive), wanted, *stated_kinds)
     if count_rows:
-        rows = staged(stage(table))
-        source = with_row_counts(rows, str(person), count_rows, top=count_rows not in wanted)
-        table = declared(made)
-    for column in (*names_of(numeric), *names_of(categorical)):
+        counted = with_row_counts(
+            staged(stage(table)), str(person), count_rows, top=count_rows not in wanted
+        )
+        table = replace(table, source=counted, quasi=roles["quasi"])
+        table = _coarser(table, made, wanted, *stated_kinds)
+    for column in chain(*stated_kinds):
         if column not in published:
             raise DataError(f"{column!r} is not a quasi or sensitive column, so it has no kind.")
     trees = {
-        column: hierarchy_of(column, path, table.quasi, kinds)
+        column: hierarchy_of(column, path, table.quasi, table.kinds)
         for column, path in (hierarchies or {}).items()
     }
     if trees and quasi_k is None:
@@ -290,7 +269,7 @@ def read(
             f"--quasi-k, or publish a level of it with --recode '{column}=groups(@FILE, level=1)'."
         )
     if quasi_k is not None and table.quasi:
-        table = _merged(table, quasi_k, trees)
+        table = _merged(table, _QUASI_K.read(quasi_k, "a table"), trees)
     stated = {column: stated_domain(column, text, table) for column, text in (domain or {}).items()}
     for column, recodes in table.recodes.items():
         if recodes.bins is not None:
@@ -302,18 +281,30 @@ def read(
     return replace(table, domains=stated)
 
 
-def _merged(table: Table, quasi_k: int | str, trees: Mapping[str, Hierarchy]) -> Table:
+def _coarser(
+    table: Table,
+    columns: tuple[str, ...],
+    wanted: Mapping[str, Recodes],
+    numeric: tuple[str, ...],
+    categorical: tuple[str, ...],
+) -> Table:
+    """The table with these columns as they are published: their recodes and kinds."""
+    source, recodes = table.source, dict(table.recodes)
+    for column in (name for name in wanted if name in columns):
+        source, recodes[column] = wanted[column].apply(source, column)
+    kinds = {**table.kinds, **kinds_of(source, columns, numeric, categorical)}
+    return replace(table, source=source, kinds=kinds, recodes=recodes)
+
+
+def _merged(table: Table, least: int, trees: Mapping[str, Hierarchy]) -> Table:
     """The table with quasi values merged until so many people share every combination."""
-    least = rational(quasi_k, "quasi_k")
-    if least.denominator != 1 or least < 2:
-        raise UsageError(f"'quasi_k' must be a whole number, at least 2. Got {quasi_k} instead.")
     if table.source.engine != "local":
         raise UsageError(
             "'quasi_k' works on tables that are read on this machine. Publish with --engine local."
         )
     kinds = {name: table.kinds[name] for name in table.quasi}
     rows = staged(stage(table))
-    source, quasi, loss = merge_quasi(rows, kinds, int(least), trees, table.person)
+    source, quasi, loss = merge_quasi(rows, kinds, least, trees, table.person)
     recodes = {name: str(table.recodes.get(name, "")) for name in table.quasi}
     return replace(
         table,
@@ -321,25 +312,27 @@ def _merged(table: Table, quasi_k: int | str, trees: Mapping[str, Hierarchy]) ->
         quasi=quasi,
         kinds=kinds_of(source, quasi, (), ()) | {n: table.kinds[n] for n in table.sensitive},
         recodes={name: table.recodes[name] for name in table.recodes if name in table.sensitive},
-        merged=QuasiMerge(int(least), recodes, trees, loss),
+        merged=QuasiMerge(least, recodes, trees, loss),
     )
 
 
-def _rows_per_person(given: int | str | None, person: str | None) -> int | None:
-    if given is None:
-        return None
-    if not person:
+def _rows_per_person(
+    given: int | str | None, person: str | None, count_rows: str | None
+) -> int | None:
+    if given is not None and not person:
         raise UsageError(
             "How many rows of a person are published can be said where a column tells whose row it "
             "is: name it with --person."
         )
-    rows = int(given) if str(given).isascii() and str(given).isdecimal() else 0
-    if not 1 <= rows <= MOST_ROWS_PER_PERSON:
+    rows = None if given is None else int(_ROWS.read(given, "a table"))
+    if not count_rows:
+        return rows
+    if not person or (rows or 1) > 1:
         raise UsageError(
-            "'rows_per_person' must be a whole number from 1 to "
-            f"{MOST_ROWS_PER_PERSON}. Got {given!r} instead."
+            "'count_rows' is for tables of which one row of each person is published: name "
+            "the person with --person, and give no more than --rows-per-person 1."
         )
-    return rows
+    return 1
 
 
 def _wanted(

@@ -25,6 +25,7 @@ from sfumato.columns import list_some, quoted
 from sfumato.errors import DataError
 from sfumato.scratch import scratch_database
 from sfumato.table.csv_preview import CsvPreview, opened, preview_csv, records
+from sfumato.table.declared import refuse_repeated
 from sfumato.table.plain import normalize, plain_type
 from sfumato.table.reading import Reading
 from sfumato.table.sources import Source, file_errors
@@ -113,13 +114,8 @@ def _described(
             raise _what_is_wrong(path, file, look)
     types = {column["name"]: column["type"] for column in row["Columns"]}
     if look.header:
-        bare = [name.strip() for name in look.names]
-        twice = sorted({repr(name) for name in bare if bare.count(name) > 1})
-        if twice:  # DuckDB would rename the second one
-            raise DataError(
-                f"{path} has more than one column named {list_some(twice)}. Rename them so that "
-                "every column has a name of its own."
-            )
+        # DuckDB would rename the second one
+        refuse_repeated([name.strip() for name in look.names], str(path))
     else:
         _require_names(path, look, len(types))
         types = dict(zip(look.names, types.values(), strict=True))

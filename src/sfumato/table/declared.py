@@ -57,8 +57,34 @@ def names_of(given: Sequence[str] | str) -> tuple[str, ...]:
     return tuple(part.strip() for part in parts if part.strip())
 
 
-def check_roles(roles: Mapping[str, tuple[str, ...]], names: list[str], label: str) -> None:
+def refuse_repeated(names: Sequence[str], label: str) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DataError(
+            f"{label} has more than one column named {list_some([repr(n) for n in twice])}. "
+            "Rename them so that every column has a name of its own."
+        )
+
+
+def check_roles(
+    roles: dict[str, tuple[str, ...]],
+    there: Sequence[str],
+    label: str,
+    made: tuple[str, ...] = (),
+    drop_rest: bool = False,
+) -> None:
+    """Every column that is there, or is `made`, has one role; `drop_rest` gives one to the rest."""
+    refuse_repeated(there, label)
+    if made and made[0] in there:
+        raise UsageError(
+            f"--count-rows names a new column, and {label} has a column {made[0]!r} already. "
+            "Choose another name."
+        )
+    names = [*there, *made]
     available = f"The columns are: {list_some(names, most=50)}."
+    if drop_rest:
+        named = {name for columns in roles.values() for name in columns}
+        roles["drop"] += tuple(name for name in names if name not in named)
     owner: dict[str, str] = {}
     for role, columns in roles.items():
         for column in columns:
@@ -92,17 +118,13 @@ def check_roles(roles: Mapping[str, tuple[str, ...]], names: list[str], label: s
                 "which SQL cannot tell apart. Rename one."
             )
         lower[name.lower()] = name
-    taken = [
-        f"{reserved}_{name}".lower()
-        for reserved in ("part", "bucket")
-        for name in roles["sensitive"]
-    ]
-    for reserved in ("part", "bucket", *taken):
-        if reserved in lower:
-            raise DataError(
-                f"A release uses the column name {reserved!r} itself. Rename that column of "
-                f"{label}."
-            )
+    for reserved in ("part", "bucket"):
+        for taken in (reserved, *(f"{reserved}_{name}".lower() for name in roles["sensitive"])):
+            if taken in lower:
+                raise DataError(
+                    f"A release uses the column name {taken!r} itself. Rename that column of "
+                    f"{label}."
+                )
 
 
 def kinds_of(

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.errors import UsageError
+from sfumato.textform import Parameter
 
 Header = Literal["guess", "yes", "no"]
 # texts that often stand for what is not known, as they are without blanks and capitals
@@ -45,8 +46,7 @@ class Reading:
     texts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.header not in get_args(Header):
-            raise UsageError(f"'header' must be guess, yes or no. Got {self.header!r} instead.")
+        Parameter("header", options=get_args(Header)).read(self.header, "a table")
         if self.columns and self.header == "yes":
             raise UsageError(
                 "'columns' names the columns of a file without names in its first line; with "
@@ -69,27 +69,13 @@ class Reading:
                 ) from None
 
     @classmethod
-    def of(
-        cls,
-        *,
-        columns: Sequence[str] | str = (),
-        missing_markers: Sequence[str] | str | None = (),
-        separator: str | None = None,
-        quote: str | None = None,
-        encoding: str | None = None,
-        sheet: str | None = None,
-        **given: Any,  # header, trim and texts, as they are
-    ) -> Reading:
+    def of(cls, **given: Any) -> Reading:
         """From what the options say: lists may come as texts with commas."""
-        return cls(
-            columns=_listed(columns),
-            missing_markers=_listed(missing_markers) if missing_markers is not None else (),
-            separator="\t" if separator == "\\t" else separator or "",
-            quote=quote or "",
-            encoding=encoding or "",
-            sheet=sheet or "",
-            **given,
-        )
+        said = {name: value for name, value in given.items() if value is not None}
+        said |= {n: _listed(said[n]) for n in ("columns", "missing_markers") if n in said}
+        if said.get("separator") == "\\t":
+            said["separator"] = "\t"
+        return cls(**said)
 
     def said(self) -> dict[str, Any]:
         """What was said, and nothing that is as usual.
