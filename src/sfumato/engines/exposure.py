@@ -124,8 +124,8 @@ def exposure_of(
         columns = tuple(
             _column(release, column, profile, promise, connection) for column in release.sensitive
         )
-    sizes = release.sizes if isinstance(release, BucketedRelease) else ()
-    smallest = min((size for size, buckets in sizes if buckets), default=None)
+    sizes = release.manifest.plan.sizes if isinstance(release, BucketedRelease) else ()
+    smallest = min((part.size for part in sizes if part.buckets), default=None)
     manifest = release.manifest
     dropped = 0 if manifest.missing != "drop" else None if profile is None else profile.dropped
     suppressed = manifest.suppressed
