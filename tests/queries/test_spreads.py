@@ -172,7 +172,7 @@ def test_gradients_are_those_of_small_steps(kind, points) -> None:
                     [columns[str(f.column)] for f in each.factors] + [np.ones_like(x)], axis=0
                 ).sum()
             ]
-            for each in found.sums()
+            for each in found.sums
         ]
     )
     for place, slope in enumerate(found.slopes(totals)):

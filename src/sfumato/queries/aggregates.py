@@ -8,10 +8,10 @@ order of values is no function of sums: see `ordered`.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, Literal, NoReturn
 
 import numpy as np
@@ -21,7 +21,6 @@ from sqlglot import exp
 from sfumato.draws import BoolArray
 from sfumato.errors import QueryError
 from sfumato.operators.base import FloatArray
-from sfumato.operators.estimator import Totals
 from sfumato.queries.dialect import AGGREGATES
 from sfumato.queries.question import Term
 
@@ -39,62 +38,7 @@ class LinearSum:
     filter: tuple[Term, ...]
 
 
-class Aggregate(ABC):
-    """A function of linear statistics."""
-
-    of_nobody: float | None = None  # over an empty group that `keys` shows
-    bends: bool = False  # whether its interval is from draws of its sums: a tangent is too far off
-    is_ordered: bool = False  # whether it needs the order of values, and is no function of sums
-    is_quotient: bool = False  # of one sum by another
-    counts: bool = False  # whether it is a number of people
-    text: str
-
-    @abstractmethod
-    def calls(self) -> Iterator[Call]:
-        """The aggregates of SQL that it consists of."""
-
-    @abstractmethod
-    def sums(self) -> tuple[LinearSum, ...]:
-        """The statistics T that it is a function of."""
-
-    @abstractmethod
-    def combine(self, *totals: Numbers) -> Numbers:
-        """f(T) by row; of complex numbers too: see `slopes`."""
-
-    def slopes(self, totals: FloatArray) -> list[FloatArray]:
-        """∂f/∂T by statistic, from complex steps: exact but for rounding (Squire and Trapp 1998).
-
-        >>> Call(AGGREGATES[exp.Avg], (), ()).slopes(np.array([[6.0], [3.0]]))[1].round(3)
-        array([-0.667])
-        """
-        steps = _STEP * 1j * np.eye(len(totals))[:, :, None]
-        return [self.combine(*(totals + step)).imag / _STEP for step in steps]
-
-    @abstractmethod
-    def below(self) -> tuple[int, ...]:
-        """Places of counts without which it has no value."""
-
-    @abstractmethod
-    def known(self, totals: FloatArray, present: BoolArray) -> BoolArray:
-        """By row: whether SQL has a value and not NULL; `present` where a record could add."""
-
-    def terms(self) -> Iterator[Term]:
-        """Every scalar expression inside."""
-        for call in self.calls():
-            yield from call.arguments
-            yield from call.filter
-
-    def interval(
-        self,
-        totals: Totals,
-        value: FloatArray,
-        stderr: FloatArray,
-        quantile: float,
-        gradient: Sequence[FloatArray],
-    ) -> tuple[FloatArray, FloatArray]:
-        """The ends of an interval around f(T)."""
-        ends = totals.ratio_interval if self.is_quotient else totals.interval
-        return ends(value, stderr, quantile, gradient)
+Compute = Callable[[Sequence[Numbers]], Numbers]  # from the values of several calls
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +52,7 @@ class Rule:
     takes: int = 1  # arguments
     takes_star: bool = False
     needs_number: bool = True
-    of_nobody: float | None = None
+    of_nobody: float | None = None  # over an empty group that `keys` shows
     always: bool = False  # whether it is a number even where no record is
     least: float | None = None  # it is of more records than this, and its interval is from draws
     ratio: bool = False  # of one sum by another
@@ -117,70 +61,110 @@ class Rule:
 
 
 @dataclass(frozen=True, eq=False)
-class Call(Aggregate):
-    """An aggregate of `arguments` over the records that satisfy every term of `filter`.
+class Call:
+    """An aggregate of SQL, of `arguments` over the records that satisfy every term of `filter`.
 
     There are no arguments in `COUNT(*)`; `share` is the p of a quantile.
     """
 
     rule: Rule
-    arguments: tuple[Term, ...]
-    filter: tuple[Term, ...]
+    arguments: tuple[Term, ...] = ()
+    filter: tuple[Term, ...] = ()
     share: float | None = None
 
     @cached_property
-    def text(self) -> str:  # type: ignore[override]
+    def text(self) -> str:
         inside = ", ".join(term.text for term in self.arguments) or "*"
         arguments = inside if self.share is None else f"{inside}, {self.share!r}"
         condition = " AND ".join(f"({term.text})" for term in self.filter)
         return f"{self.rule.name}({arguments})" + (f" FILTER ({condition})" if condition else "")
 
-    @property
-    def of_nobody(self) -> float | None:  # type: ignore[override]
-        return self.rule.of_nobody
-
-    @property
-    def bends(self) -> bool:  # type: ignore[override]
-        return self.rule.least is not None
-
-    @property
-    def is_ordered(self) -> bool:  # type: ignore[override]
-        return bool(self.rule.order)
-
-    @property
-    def is_quotient(self) -> bool:  # type: ignore[override]
-        return self.rule.ratio
-
-    @property
-    def counts(self) -> bool:  # type: ignore[override]
-        return self.rule.name.startswith("count")
-
-    def calls(self) -> Iterator[Call]:
-        yield self
-
+    @cached_property
     def sums(self) -> tuple[LinearSum, ...]:
         return self.rule.needs(self)
-
-    def combine(self, *totals: Numbers) -> Numbers:
-        return self.rule.combine(*totals)
-
-    def below(self) -> tuple[int, ...]:
-        return (0,) if self.bends else ()
-
-    def known(self, totals: FloatArray, present: BoolArray) -> BoolArray:
-        if self.rule.always:
-            return np.ones(totals.shape[1], np.bool_)
-        usable = present
-        if self.rule.least is not None:
-            usable = usable & (totals[0] > self.rule.least)
-        if self.bends or self.rule.ratio:
-            with np.errstate(all="ignore"):
-                usable = usable & np.isfinite(self.combine(*totals))
-        return np.asarray(usable, np.bool_)
 
     def sum_of(self, *factors: Term) -> LinearSum:
         """Σ of the product of the factors; 1 for none."""
         return LinearSum(factors, self.arguments, self.filter)
+
+    def known(self, totals: FloatArray, present: BoolArray) -> BoolArray:
+        """By row: whether there is a record that it is of, and for a spread more than one."""
+        if self.rule.always:
+            return np.ones(totals.shape[1], np.bool_)
+        return present if self.rule.least is None else present & (totals[0] > self.rule.least)
+
+
+@dataclass(frozen=True, eq=False)
+class Aggregate:
+    """A function of linear statistics: what `compute` makes of calls, or the one call itself."""
+
+    text: str
+    calls: tuple[Call, ...]
+    compute: Compute | None = None
+    is_quotient: bool = False  # of one sum by another
+
+    @classmethod
+    def of(cls, call: Call) -> Aggregate:
+        return cls(call.text, (call,), None, call.rule.ratio)
+
+    @cached_property
+    def rule(self) -> Rule | None:
+        """Of a call that stands alone."""
+        return self.calls[0].rule if self.compute is None else None
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is a number of people."""
+        return self.rule is not None and self.rule.name.startswith("count")
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether it needs the order of values, and is no function of sums."""
+        return self.rule is not None and bool(self.rule.order)
+
+    @property
+    def bends(self) -> bool:
+        """Whether its interval is from draws of its sums: a tangent is too far off."""
+        return any(call.rule.least is not None for call in self.calls)
+
+    @cached_property
+    def sums(self) -> tuple[LinearSum, ...]:
+        """The statistics T that it is a function of."""
+        return tuple(chain.from_iterable(call.sums for call in self.calls))
+
+    def places(self) -> Iterator[tuple[Call, slice]]:
+        """Every call, and where its statistics stand."""
+        start = 0
+        for call in self.calls:
+            yield call, slice(start, start + len(call.sums))
+            start += len(call.sums)
+
+    def combine(self, *totals: Numbers) -> Numbers:
+        """f(T) by row; of complex numbers too: see `slopes`."""
+        values = [call.rule.combine(*totals[slots]) for call, slots in self.places()]
+        return values[0] if self.compute is None else self.compute(values)
+
+    def slopes(self, totals: FloatArray) -> list[FloatArray]:
+        """∂f/∂T by statistic, from complex steps: exact but for rounding (Squire and Trapp 1998).
+
+        >>> Aggregate.of(Call(AGGREGATES[exp.Avg])).slopes(np.array([[6.0], [3.0]]))[1].round(3)
+        array([-0.667])
+        """
+        steps = _STEP * 1j * np.eye(len(totals))[:, :, None]
+        return [self.combine(*(totals + step)).imag / _STEP for step in steps]
+
+    def known(self, totals: FloatArray, present: BoolArray) -> BoolArray:
+        """By row: whether SQL has a value and not NULL; `present` where a record could add."""
+        parts = [call.known(totals[slots], present) for call, slots in self.places()]
+        if self.rule is None or self.bends or self.is_quotient:
+            with np.errstate(all="ignore"):
+                parts.append(np.isfinite(self.combine(*totals)))
+        return np.asarray(np.all(parts, axis=0), np.bool_)
+
+    def terms(self) -> Iterator[Term]:
+        """Every scalar expression inside."""
+        for call in self.calls:
+            yield from (*call.arguments, *call.filter)
 
 
 # -- which statistics ------------------------------------------------------------------------------

@@ -21,7 +21,6 @@ from sfumato.operators.base import FloatArray
 from sfumato.queries.aggregates import COUNT, Aggregate, Call
 from sfumato.queries.answer import Answer, estimate_text, key_text, text_table
 from sfumato.queries.evaluate import answer, source_of
-from sfumato.queries.formulas import Formula
 from sfumato.queries.independence import Independence, independence_of
 from sfumato.queries.parse import parse
 from sfumato.queries.question import ERRORS, Output, Question, Term
@@ -38,6 +37,7 @@ MOST_CELLS = 2_000
 MEASURES = ("count", "share_of_row", "share_of_column", "share_of_all")
 _PARTS = ("", *(f"_{each}" for each in ERRORS))
 _ROW, _COLUMN = 0, 1
+_ALL = Aggregate.of(Call(COUNT))
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -157,7 +157,7 @@ class _Asked:
         self.kinds = [table.column(name).type for name in ("r", "c")]
         self.keys: list[list[Any]] = [
             answered.column("k").to_pylist()
-            for answered in (self._ask((index,), (Call(COUNT, (), ()),)) for index in range(2))
+            for answered in (self._ask((index,), (_ALL,)) for index in range(2))
         ]
         if len(self.keys[0]) * len(self.keys[1]) > MOST_CELLS:
             raise QueryError(
@@ -183,7 +183,7 @@ class _Asked:
         question = self._question
         estimated = any(term.sensitive for term in question.where)
         if not estimated and not any(question.keys[index].sensitive for index in by):
-            totals = self._ask(by, (Call(COUNT, (), ()),)).column("a0").to_numpy()
+            totals = self._ask(by, (_ALL,)).column("a0").to_numpy()
             shape = [1, 1, 1]
             for axis in by:
                 shape[1 + axis] = len(totals)
@@ -208,10 +208,10 @@ class _Asked:
             return np.moveaxis(shares[:, :, 0], 0, 1).reshape(self._counts.shape)
         return np.moveaxis(shares, 0, 1 if by == (_COLUMN,) else 2)
 
-    def _share(self, keys: Sequence[tuple[int, Any]]) -> Formula:
+    def _share(self, keys: Sequence[tuple[int, Any]]) -> Aggregate:
         conditions = tuple(self._equals(self._question.keys[index], key) for index, key in keys)
-        parts = (Call(COUNT, (), conditions), Call(COUNT, (), ()))
-        return Formula(f"{parts[0].text} / COUNT(*)", parts, lambda counts: counts[0] / counts[1])
+        parts = (Call(COUNT, (), conditions), Call(COUNT))
+        return Aggregate(f"{parts[0].text} / COUNT(*)", parts, lambda counts: counts[0] / counts[1])
 
     @staticmethod
     def _equals(key: Term, value: Any) -> Term:

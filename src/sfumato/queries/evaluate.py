@@ -225,9 +225,8 @@ class Evaluation:
                 defined = aggregate.known(totals.values, np.asarray(totals.present.all(axis=0)))
                 gradient = [np.where(defined, s, 0.0) for s in aggregate.slopes(totals.values)]
                 stderr = np.sqrt(np.maximum(totals.variance(gradient), 0.0))
-                low, high = aggregate.interval(
-                    totals, value, stderr, self._request.quantile, gradient
-                )
+                ends = totals.ratio_interval if aggregate.is_quotient else totals.interval
+                low, high = ends(value, stderr, self._request.quantile, gradient)
                 if self._name != "inverse":  # a quotient that is shown is one that can be
                     value = np.fmin(np.fmax(value, low), high)
         columns = {"": value, "_stderr": stderr, "_low": low, "_high": high}
@@ -247,7 +246,7 @@ def _check_numbers(plan: QuestionPlan, domains: Sequence[pa.Array]) -> None:
     arguments = {
         argument.text: (call, argument)
         for aggregate in plan.question.aggregates
-        for call in aggregate.calls()
+        for call in aggregate.calls
         for argument in call.arguments
         if call.rule.needs_number
         # what is a number in the file is one in DuckDB

@@ -7,16 +7,13 @@ covariance the estimator knows: what the two counts have in common does not coun
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from sqlglot import exp
 
-from sfumato.draws import BoolArray
-from sfumato.operators.base import FloatArray
-from sfumato.queries.aggregates import Aggregate, Call, LinearSum, Numbers, power, shown_as
+from sfumato.queries.aggregates import Aggregate, Call, Compute, Numbers, power, shown_as
 from sfumato.queries.dialect import (
     SCALARS,
     Node,
@@ -26,8 +23,6 @@ from sfumato.queries.dialect import (
     refuse_node,
     unwrap,
 )
-
-Compute = Callable[[Sequence[Numbers]], Numbers]  # from the values of the parts
 
 _REAL = frozenset({exp.DataType.Type.DOUBLE, exp.DataType.Type.FLOAT, exp.DataType.Type.DECIMAL})
 _OF_TWO: dict[type[Node], Callable[[Any, Any], Any]] = {
@@ -45,68 +40,21 @@ _OF_ONE: dict[type[Node], Callable[[Any], Any]] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Formula(Aggregate):
-    """What `compute` makes of the values of `parts`."""
+def formula_of(node: Node, read: Callable[[Node], Call]) -> Aggregate:
+    """The aggregate that an expression stands for; `read` takes the calls inside."""
+    calls: dict[str, Call] = {}
 
-    text: str
-    parts: tuple[Call, ...]
-    compute: Compute
-    is_quotient: bool = False
+    def place_of(inner: Node) -> int:
+        call = read(inner)
+        calls.setdefault(call.text, call)
+        return list(calls).index(call.text)
 
-    @classmethod
-    def of(cls, node: Node, read: Callable[[Node], Call]) -> Formula:
-        """From an expression; `read` takes the aggregates inside."""
-        parts: list[Call] = []
-
-        def place_of(inner: Node) -> int:
-            call = read(inner)
-            texts = [part.text for part in parts]
-            if call.text not in texts:
-                parts.append(call)
-            return [part.text for part in parts].index(call.text)
-
-        compute = _compiled(node, place_of)
-        inner = unwrap(node)
-        divided = isinstance(inner, exp.Div) and all(
-            is_aggregate(unwrap(side)) for side in (inner.this, inner.expression)
-        )
-        return cls(
-            as_written(node),
-            tuple(parts),
-            compute,
-            divided and [len(part.sums()) for part in parts] == [1, 1],
-        )
-
-    @property
-    def bends(self) -> bool:  # type: ignore[override]
-        return any(part.bends for part in self.parts)
-
-    def calls(self) -> Iterator[Call]:
-        yield from self.parts
-
-    def sums(self) -> tuple[LinearSum, ...]:
-        return tuple(sum_ for part in self.parts for sum_ in part.sums())
-
-    def _places(self) -> Iterator[tuple[Call, slice]]:
-        """Every part, and where its statistics stand."""
-        start = 0
-        for part in self.parts:
-            many = len(part.sums())
-            yield part, slice(start, start + many)
-            start += many
-
-    def below(self) -> tuple[int, ...]:
-        return tuple(slots.start + sum_ for part, slots in self._places() for sum_ in part.below())
-
-    def combine(self, *totals: Numbers) -> Numbers:
-        return self.compute([part.combine(*totals[slots]) for part, slots in self._places()])
-
-    def known(self, totals: FloatArray, present: BoolArray) -> BoolArray:
-        defined = np.isfinite(self.combine(*totals))
-        for part, slots in self._places():
-            defined &= part.known(totals[slots], present)
-        return np.asarray(defined, np.bool_)
+    compute, whole = _compiled(node, place_of), unwrap(node)
+    divided = isinstance(whole, exp.Div) and all(
+        is_aggregate(unwrap(side)) for side in (whole.this, whole.expression)
+    )
+    quotient = divided and [len(call.sums) for call in calls.values()] == [1, 1]
+    return Aggregate(as_written(node), tuple(calls.values()), compute, quotient)
 
 
 def _compiled(node: Node, place_of: Callable[[Node], int]) -> Compute:

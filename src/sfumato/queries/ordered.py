@@ -27,10 +27,9 @@ from sqlglot import exp
 
 from sfumato.errors import QueryError
 from sfumato.operators.base import FloatArray
-from sfumato.queries.aggregates import COUNT, Call
+from sfumato.queries.aggregates import COUNT, Aggregate, Call
 from sfumato.queries.classes import numbered, numbers_of
 from sfumato.queries.dialect import Node
-from sfumato.queries.formulas import Formula
 from sfumato.queries.question import ERRORS, Question, Term
 from sfumato.queries.statements import RecordSums, all_of, as_double, named, over
 
@@ -58,7 +57,7 @@ def add_ordered(
 ) -> pa.Table:
     """The estimates of a question some of whose aggregates need the order of values."""
     plain = {p: a for p, a in enumerate(question.aggregates) if not a.is_ordered}
-    asked = tuple(plain.values()) or (Call(COUNT, (), ()),)
+    asked = tuple(plain.values()) or (Aggregate.of(Call(COUNT)),)
     table = evaluate(replace(question, aggregates=asked))
     keys = [f"k{index}" for index in range(len(question.keys))]
     columns = {name: table.column(name) for name in keys}
@@ -67,8 +66,8 @@ def add_ordered(
     for position, aggregate in enumerate(question.aggregates):
         if position in plain:
             continue
-        (call,) = aggregate.calls()
-        touched = (*question.where, *question.keys, *call.terms())
+        (call,) = aggregate.calls
+        touched = (*question.where, *question.keys, *aggregate.terms())
         if not any(term.sensitive for term in touched):
             estimate = _counted(call, question, source)
         elif call.rule.order in ("cont", "disc"):
@@ -197,7 +196,9 @@ class _Quantile:
         call = self.call
         counted = Call(COUNT, call.arguments, call.filter)
         differences = [self._difference(counted, float(threshold)) for threshold in thresholds]
-        estimates = self.evaluate(replace(self.question, aggregates=(counted, *differences)))
+        estimates = self.evaluate(
+            replace(self.question, aggregates=(Aggregate.of(counted), *differences))
+        )
         number, many = numbers_of(estimates.column("a0")), len(thresholds)
 
         def by_threshold(end: str) -> FloatArray:
@@ -216,7 +217,7 @@ class _Quantile:
             columns[f"a0{end}"] = pa.array([row[position] for row in rows], pa.float64())
         return pa.table(columns)
 
-    def _difference(self, counted: Call, threshold: float) -> Formula:
+    def _difference(self, counted: Call, threshold: float) -> Aggregate:
         """#(x ≤ t) − p·#."""
         (argument,) = counted.arguments
         below = Term(
@@ -226,7 +227,7 @@ class _Quantile:
         )
         parts = (Call(COUNT, counted.arguments, (*counted.filter, below)), counted)
         text = f"{parts[0].text} - {self.share!r} * {parts[1].text}"
-        return Formula(text, parts, lambda counts: counts[0] - counts[1] * self.share)
+        return Aggregate(text, parts, lambda counts: counts[0] - counts[1] * self.share)
 
     def _row(
         self,

@@ -124,7 +124,7 @@ class QuestionPlan:
         }
         self._where = [self._over_cells(term) for term in question.where if term.sensitive]
         self.sums = [
-            [self._planned(sum_) for sum_ in aggregate.sums()] for aggregate in question.aggregates
+            [self._planned(sum_) for sum_ in aggregate.sums] for aggregate in question.aggregates
         ]
         for group in self.sums:
             self._add_weights(group)

@@ -237,7 +237,7 @@ def _by_column(terms: Iterable[Term]) -> list[Term]:
 def _check(question: Question) -> None:
     """Only conditions on one quasi column, or on sensitive columns alone, can be weighed."""
     conditions = list(question.where)
-    for call in (call for aggregate in question.aggregates for call in aggregate.calls()):
+    for call in (call for aggregate in question.aggregates for call in aggregate.calls):
         conditions += call.filter
         quasi = sorted({name for term in call.arguments for name in term.quasi})
         if quasi:

@@ -20,7 +20,7 @@ from sfumato.queries.dialect import (
     scalar_parts,
     unwrap,
 )
-from sfumato.queries.formulas import Formula
+from sfumato.queries.formulas import formula_of
 from sfumato.queries.names import Names, output_names
 from sfumato.queries.question import ANSWER, ERRORS, Output, Term
 
@@ -59,7 +59,7 @@ class Selection:
         if is_aggregate(item):
             return "aggregate", self._aggregate(item)
         if any(is_aggregate(part) for part in item.walk()):
-            return "aggregate", self._add(Formula.of(item, self._call))
+            return "aggregate", self._add(formula_of(item, self._call))
         term = self._names.term(item, "SELECT")
         if term.text in self._key_texts():
             return "key", self._key_texts().index(term.text)
@@ -71,7 +71,7 @@ class Selection:
 
     def _aggregate(self, node: Node) -> int:
         """The number of an aggregate, which is added where it is new."""
-        return self._add(self._call(node))
+        return self._add(Aggregate.of(self._call(node)))
 
     def _add(self, found: Aggregate) -> int:
         texts = [aggregate.text for aggregate in self.aggregates]

@@ -37,8 +37,9 @@ def simulated(
     possible = aggregate.known(flat, np.repeat(present, _DRAWS)) & np.isfinite(seen)
     seen = np.where(possible, seen, np.nan).reshape(-1, _DRAWS)
     defined = np.isfinite(seen).mean(axis=1) >= _FEWEST
-    for index in aggregate.below():
-        defined &= np.quantile(drawn[index], float(ndtr(-quantile)), axis=1) > 0
+    for call, slots in aggregate.places():
+        if call.rule.least is not None:  # its first sum is a count without which it has no value
+            defined &= np.quantile(drawn[slots.start], float(ndtr(-quantile)), axis=1) > 0
     tail = float(ndtr(-quantile))
     ends = np.full((3, len(start)), np.nan)
     ends[:, defined] = np.nanquantile(seen[defined], [tail, 0.5, 1 - tail], axis=1)

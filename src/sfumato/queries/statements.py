@@ -273,7 +273,8 @@ def grid(question: Question, source: str, domains: Sequence[str]) -> str:
     """
     columns = [f"{name}.value AS k{index}" for index, name in enumerate(domains)]
     for position, aggregate in enumerate(question.aggregates):
-        empty = "NULL" if aggregate.of_nobody is None else f"{aggregate.of_nobody}::DOUBLE"
+        nobody = None if aggregate.rule is None else aggregate.rule.of_nobody
+        empty = "NULL" if nobody is None else f"{nobody}::DOUBLE"
         for suffix in ("", *(f"_{error}" for error in ERRORS)):
             name = f"a{position}{suffix}"
             columns.append(f"CASE WHEN e.there THEN e.{name} ELSE {empty} END AS {name}")
