@@ -7,6 +7,7 @@ named is refused by its name, with what to write instead where there is somethin
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from typing import TYPE_CHECKING, NoReturn
 
 from sqlglot import exp
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from sfumato.queries.aggregates import Rule
 
 LONGEST_SQL = 100_000  # characters; a question is written by a person
+_DEEPEST = 800  # nodes of an expression below each other: they are taken apart by recursion
 
 Node = exp.Expr  # the base of every syntax node, mixins included
 
@@ -45,93 +47,35 @@ def with_quantiles(tree: Node) -> Node:
     return tree.transform(known)
 
 
-_LEAVES = (exp.Column, exp.Literal, exp.Boolean, exp.Null)
-_CONDITIONS = (
-    exp.And,
-    exp.Or,
-    exp.Not,
-    exp.Paren,
-    exp.EQ,
-    exp.NEQ,
-    exp.LT,
-    exp.LTE,
-    exp.GT,
-    exp.GTE,
-    exp.Between,
-    exp.In,
-    exp.Is,
-    exp.NullSafeEQ,
-    exp.NullSafeNEQ,
-    exp.Like,
-    exp.ILike,
-    exp.Escape,
+def _kinds(names: str) -> frozenset[type[Node]]:
+    return frozenset(getattr(exp, name) for name in names.split())
+
+
+# what may stand in an expression over one record
+SCALARS = _kinds(
+    """Column Literal Boolean Null
+    And Or Not Paren EQ NEQ LT LTE GT GTE Between In Is NullSafeEQ NullSafeNEQ Like ILike Escape
+    Add Sub Mul Div IntDiv Mod Neg Pow DPipe
+    Case If Coalesce Nullif Greatest Least
+    Abs Round Floor Ceil Sign Sqrt Ln Exp
+    Lower Upper Length Trim Substring Concat Left Right StartsWith Contains
+    Year Month Day Quarter DayOfWeek Extract TimestampTrunc DateTrunc DateFromParts
+    Cast TryCast"""
 )
-_ARITHMETIC = (
-    exp.Add,
-    exp.Sub,
-    exp.Mul,
-    exp.Div,
-    exp.IntDiv,
-    exp.Mod,
-    exp.Neg,
-    exp.Pow,
-    exp.DPipe,
-)
-_CHOICES = (exp.Case, exp.If, exp.Coalesce, exp.Nullif, exp.Greatest, exp.Least)
-_FUNCTIONS = (
-    exp.Abs,
-    exp.Round,
-    exp.Floor,
-    exp.Ceil,
-    exp.Sign,
-    exp.Sqrt,
-    exp.Ln,
-    exp.Exp,
-    exp.Lower,
-    exp.Upper,
-    exp.Length,
-    exp.Trim,
-    exp.Substring,
-    exp.Concat,
-    exp.Left,
-    exp.Right,
-    exp.StartsWith,
-    exp.Contains,
-    exp.Year,
-    exp.Month,
-    exp.Day,
-    exp.Quarter,
-    exp.DayOfWeek,
-    exp.Extract,
-    exp.TimestampTrunc,
-    exp.DateTrunc,
-    exp.DateFromParts,
-    exp.Cast,
-    exp.TryCast,
-)
-SCALARS: frozenset[type[Node]] = frozenset(
-    (*_LEAVES, *_CONDITIONS, *_ARITHMETIC, *_CHOICES, *_FUNCTIONS)
+PARTS = _kinds("Identifier Var DataType DataTypeParam")  # of them
+# what may stand besides in a question that DuckDB answers whole
+OF_TABLES = _kinds(
+    """Select From Table TableAlias Alias Where Group Having Qualify Order Ordered Limit Offset
+    Subquery With CTE Distinct Star Tuple Filter WithinGroup Exists Union Intersect Except
+    Window WindowSpec RowNumber Rank DenseRank PercentRank CumeDist Ntile Lag Lead FirstValue
+    LastValue
+    Min Max Mode CountIf AnyValue IgnoreNulls LogicalAnd LogicalOr PercentileCont PercentileDisc
+    Kurtosis Skewness"""
 )
 AGGREGATES: dict[type[Node], Rule] = {}  # filled by `aggregates`
 
-_TYPES = exp.DataType.Type
-CAST_TYPES = frozenset(
-    {
-        _TYPES.BOOLEAN,
-        _TYPES.TINYINT,
-        _TYPES.SMALLINT,
-        _TYPES.INT,
-        _TYPES.BIGINT,
-        _TYPES.FLOAT,
-        _TYPES.DOUBLE,
-        _TYPES.DECIMAL,
-        _TYPES.VARCHAR,
-        _TYPES.TEXT,
-        _TYPES.DATE,
-        _TYPES.TIME,
-        _TYPES.TIMESTAMP,
-    }
-)
+_CASTS = "BOOLEAN TINYINT SMALLINT INT BIGINT FLOAT DOUBLE DECIMAL VARCHAR TEXT DATE TIME TIMESTAMP"
+CAST_TYPES = frozenset(map(exp.DataType.Type, _CASTS.split()))
 DATE_PARTS = frozenset(
     {"YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "DOW", "ISODOW", "DOY", "HOUR", "MINUTE", "SECOND"}
 )
@@ -142,6 +86,8 @@ _FUNCTION_NAMES = (
     "round, sign, sqrt, starts_with, substring, trim, upper, year, CASE and CAST"
 )
 
+_DATED = (exp.Extract, exp.TimestampTrunc, exp.DateTrunc)
+_JOINED = (exp.Join, exp.Lateral, exp.Pivot, exp.TableSample)
 _INSTEAD: dict[type[Node], tuple[str, str]] = {
     exp.Subquery: ("a sub-query", "Ask it as a question of its own."),
     exp.Select: ("a sub-query", "Ask it as a question of its own."),
@@ -211,60 +157,42 @@ def is_aggregate(node: Node) -> bool:
     return type(node) in AGGREGATES or isinstance(node, exp.Filter)
 
 
-_UNITS: set[tuple[type[Node], str]] = {
-    (exp.Extract, "this"),
-    (exp.TimestampTrunc, "unit"),
-    (exp.DateTrunc, "unit"),
-}
-
-
-def scalar_parts(node: Node) -> dict[str, list[Node]]:
-    """The scalar expressions that a node consists of, by place, once the node itself is checked.
-
-    Whoever walks an expression through this function has checked all of it.
-    """
-    kind = type(node)
-    if kind not in SCALARS:
-        refuse_node(node)
-    parts: dict[str, list[Node]] = {}
-    if kind is exp.Column:
-        return parts
-    if kind is exp.In and set(filled(node)) - {"this", "expressions"}:
-        refuse("IN with a sub-query or a list column", "Write the values out: IN ('a', 'b').")
-    for argument, value in node.args.items():
-        for child in value if isinstance(value, list) else [value]:
-            if not isinstance(child, exp.Expr):
-                continue
-            if isinstance(child, exp.DataType) and argument == "to":
-                check_type(child)
-            elif (kind, argument) in _UNITS:
-                check_unit(child)
-            else:
-                parts.setdefault(argument, []).append(child)
-    return parts
-
-
-def check_scalar(node: Node, clause: str) -> None:
-    """Refuse the first node of a scalar expression that the dialect does not know.
+def check_nodes(tree: Node, allowed: Container[type[Node]], clause: str = "") -> None:
+    """Refuse the first node that is not listed; aggregates too where `clause` takes none.
 
     >>> import sqlglot
-    >>> check_scalar(sqlglot.parse_one("age + 1 > 3", dialect="duckdb"), "WHERE")
-    >>> check_scalar(sqlglot.parse_one("pg_sleep(9)", dialect="duckdb"), "WHERE")
+    >>> check_nodes(sqlglot.parse_one("age + 1 > 3", dialect="duckdb"), SCALARS | PARTS)
+    >>> check_nodes(sqlglot.parse_one("pg_sleep(9)", dialect="duckdb"), SCALARS)
     Traceback (most recent call last):
     sfumato.errors.QueryError: The dialect does not support the function pg_sleep. Functions ...
     """
-    if is_aggregate(node):
-        refuse(
-            f"an aggregate in {clause}",
-            "Conditions on aggregates belong into HAVING; an aggregate of an aggregate has to be "
-            "computed from the answer.",
-        )
-    for children in scalar_parts(node).values():
-        for child in children:
-            check_scalar(child, clause)
+    left = [(tree, 0)]
+    while left:
+        node, depth = left.pop()
+        left += [(child, depth + 1) for child in node.iter_expressions(reverse=True)]
+        if clause and depth > _DEEPEST:
+            raise RecursionError
+        if clause and is_aggregate(node):
+            refuse(
+                f"an aggregate in {clause}",
+                "Conditions on aggregates belong into HAVING; an aggregate of an aggregate has to "
+                "be computed from the answer.",
+            )
+        if isinstance(node, _JOINED):
+            refuse("a join", "A release is one table, `release`; ask it alone.")
+        if type(node) not in allowed:
+            refuse_node(node)
+        if clause and isinstance(node, exp.In) and set(filled(node)) - {"this", "expressions"}:
+            refuse("IN with a sub-query or a list column", "Write the values out: IN ('a', 'b').")
+        if isinstance(node, exp.DataType):
+            _check_type(node)
+        if isinstance(node, _DATED):
+            _check_unit(node.this if isinstance(node, exp.Extract) else node.args["unit"])
+        elif isinstance(node, exp.Var) and not isinstance(node.parent, _DATED):
+            refuse(f"{node.name} here", "Name the columns.")
 
 
-def check_unit(unit: Node) -> None:
+def _check_unit(unit: Node) -> None:
     if unit.name.upper() not in DATE_PARTS:
         refuse(
             f"the date part {unit.name!r}",
@@ -272,7 +200,7 @@ def check_unit(unit: Node) -> None:
         )
 
 
-def check_type(to: exp.DataType) -> None:
+def _check_type(to: exp.DataType) -> None:
     sizes = to.expressions
     plain = to.this in CAST_TYPES and not to.args.get("nested") and not to.args.get("kind")
     if not plain or not all(

@@ -16,19 +16,18 @@ from sqlglot import exp
 
 from sfumato.limits import check_rows
 from sfumato.queries.answer import Answer
+from sfumato.queries.clauses import output_names
 from sfumato.queries.dialect import (
     AGGREGATES,
+    OF_TABLES,
+    PARTS,
     SCALARS,
     Node,
-    check_type,
-    check_unit,
+    check_nodes,
     filled,
-    refuse,
-    refuse_node,
     sql_text,
     unwrap,
 )
-from sfumato.queries.names import output_names
 from sfumato.queries.question import ERRORS
 from sfumato.queries.recoded import Lumps, as_lumps, lumps_of
 from sfumato.queries.session import session_of
@@ -39,65 +38,6 @@ if TYPE_CHECKING:
     from sfumato.queries.sources import Request
     from sfumato.release import Release
 
-_CLAUSES = (
-    exp.Select,
-    exp.From,
-    exp.Table,
-    exp.TableAlias,
-    exp.Identifier,
-    exp.Alias,
-    exp.Where,
-    exp.Group,
-    exp.Having,
-    exp.Qualify,
-    exp.Order,
-    exp.Ordered,
-    exp.Limit,
-    exp.Offset,
-    exp.Subquery,
-    exp.With,
-    exp.CTE,
-    exp.Distinct,
-    exp.Star,
-    exp.Tuple,
-    exp.Var,
-    exp.DataType,
-    exp.DataTypeParam,
-    exp.Filter,
-    exp.WithinGroup,
-    exp.Exists,
-    exp.Union,
-    exp.Intersect,
-    exp.Except,
-    exp.Window,
-    exp.WindowSpec,
-)
-_MORE = (
-    exp.Min,
-    exp.Max,
-    exp.Mode,
-    exp.CountIf,
-    exp.AnyValue,
-    exp.IgnoreNulls,
-    exp.LogicalAnd,
-    exp.LogicalOr,
-    exp.PercentileCont,
-    exp.PercentileDisc,
-    exp.Kurtosis,
-    exp.Skewness,
-    exp.RowNumber,
-    exp.Rank,
-    exp.DenseRank,
-    exp.PercentRank,
-    exp.CumeDist,
-    exp.Ntile,
-    exp.Lag,
-    exp.Lead,
-    exp.FirstValue,
-    exp.LastValue,
-)
-_DATED = (exp.Extract, exp.TimestampTrunc, exp.DateTrunc)
-_JOINED = (exp.Join, exp.Lateral, exp.Pivot, exp.TableSample)
 _OVER_ROWS = (exp.AggFunc, exp.Window, exp.Select, exp.Filter, exp.WithinGroup)
 
 
@@ -106,7 +46,7 @@ def answered_exactly(release: Release, tree: Node, request: Request) -> Answer |
     asks for what only estimates have: their errors, empty groups, several groupings."""
     if not _concerns(release, tree, request):
         return None
-    _check_wall(tree)
+    check_nodes(tree, SCALARS | PARTS | OF_TABLES | AGGREGATES.keys())
     tree = _prepared(release, tree)
     outer = _outer(tree)
     sources = _sources(tree)
@@ -195,22 +135,6 @@ def _concerns(release: Release, tree: Node, request: Request) -> bool:
             if is_error and name not in names_there | aliases:
                 return False
     return True
-
-
-def _check_wall(tree: Node) -> None:
-    """Refuse the first node that is not on the lists."""
-    allowed = {*SCALARS, *AGGREGATES, *_CLAUSES, *_MORE}
-    for node in tree.walk():
-        if isinstance(node, _JOINED):
-            refuse("a join", "A release is one table, `release`; ask it alone.")
-        if type(node) not in allowed:
-            refuse_node(node)
-        if isinstance(node, exp.DataType):
-            check_type(node)
-        if isinstance(node, _DATED):
-            check_unit(node.this if isinstance(node, exp.Extract) else node.args["unit"])
-        if isinstance(node, exp.Var) and not isinstance(node.parent, _DATED):
-            refuse(f"{node.name} here", "Name the columns.")
 
 
 def _prepared(release: Release, tree: Node) -> Node:

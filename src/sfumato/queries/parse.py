@@ -12,12 +12,11 @@ from sqlglot.errors import SqlglotError
 
 from sfumato.columns import Column
 from sfumato.errors import QueryError
+from sfumato.queries.clauses import Clauses
 from sfumato.queries.dialect import LONGEST_SQL, Node, filled, refuse, unwrap, with_quantiles
-from sfumato.queries.names import Names
 from sfumato.queries.question import Ordering, Question
 from sfumato.queries.recoded import in_order, lumps_of
 from sfumato.queries.resolved import flat, resolved
-from sfumato.queries.select import Selection
 from sfumato.release.manifest import Merged
 
 _EXAMPLE = "SELECT disease, COUNT(*) FROM release WHERE age > 40 GROUP BY disease"
@@ -79,10 +78,9 @@ def question_of(
         if key not in _KNOWN or key == "kind":
             refuse(key.replace("_", " ").strip().upper(), f"Write for example: {_EXAMPLE}.")
     _check_source(select)
-    names = Names(columns, lumps)
-    selection = Selection(names, select.expressions)
+    selection = Clauses(columns, lumps, select.expressions)
     where = select.args.get("where")
-    conjuncts = names.conjuncts(where.this, "WHERE") if where else ()
+    conjuncts = selection.conjuncts(where.this, "WHERE") if where else ()
     selection.group(_keys(select.args.get("group")))
     having = select.args.get("having")
     having_tree = selection.over_answer(having.this, aliases_first=False) if having else None
@@ -186,7 +184,7 @@ def _keys(group: exp.Group | None) -> list[Node]:
     return list(group.expressions)
 
 
-def _order(order: exp.Order | None, selection: Selection) -> tuple[Ordering, ...]:
+def _order(order: exp.Order | None, selection: Clauses) -> tuple[Ordering, ...]:
     if order is None:
         return ()
     if set(filled(order)) - {"expressions"}:

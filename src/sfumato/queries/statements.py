@@ -175,14 +175,13 @@ def hoisted(
         if not used & originals.keys() and (not guarded or isinstance(node, exp.Column)):
             return carry(_replaced(node, records))
         guarded = guarded or isinstance(node, _GUARDS)
-        lifted = node.copy()
-        for argument, value in node.args.items():
-            if isinstance(value, exp.Expr):
-                lifted.set(argument, lift(value, guarded))
-            elif isinstance(value, list):
-                parts = [lift(v, guarded) if isinstance(v, exp.Expr) else v for v in value]
-                lifted.set(argument, parts)
-        return lifted
+
+        def rest(part: Any) -> Any:
+            if isinstance(part, list):
+                return [rest(inner) for inner in part]
+            return lift(part, guarded) if isinstance(part, exp.Expr) else part
+
+        return type(node)(**{argument: rest(part) for argument, part in node.args.items()})
 
     return lift(term.tree, False)
 

@@ -1,45 +1,86 @@
-"""The SELECT list, GROUP BY, HAVING and ORDER BY: what is a key, what is an aggregate."""
+"""The clauses of a question: its conditions, what is a key and what an aggregate, and names."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from sfumato.columns import list_some
+from sfumato.columns import Column, list_some
 from sfumato.errors import QueryError
 from sfumato.queries.aggregates import COUNT, DIFFERENT, SUM, TOTAL, Aggregate, Call, Rule
 from sfumato.queries.dialect import (
     AGGREGATES,
+    PARTS,
+    SCALARS,
     Node,
     as_written,
+    check_nodes,
     filled,
     is_aggregate,
     refuse,
     refuse_node,
-    scalar_parts,
     unwrap,
 )
 from sfumato.queries.formulas import formula_of
-from sfumato.queries.names import Names, output_names
 from sfumato.queries.question import ANSWER, ERRORS, Output, Term
+from sfumato.queries.recoded import Lumps, as_lumps
+from sfumato.queries.resolved import unknown
 
 
-class Selection:
+class Clauses:
     """Reads the SELECT list once, and then every clause that refers to it."""
 
-    def __init__(self, names: Names, items: Sequence[Node]) -> None:
-        self._names = names
+    def __init__(
+        self, columns: Sequence[Column], lumps: Mapping[str, Lumps], items: Sequence[Node]
+    ) -> None:
+        self._roles = {column.name: column.role for column in columns}
+        self._lumps = lumps
         self._items = [unwrap(item.this if isinstance(item, exp.Alias) else item) for item in items]
         self._aliases = [item.alias if isinstance(item, exp.Alias) else "" for item in items]
         self.keys: list[Term] = []
         self.aggregates: list[Aggregate] = []
         self.outputs: list[Output] = []
 
+    def _column(self, node: exp.Column) -> str:
+        """The column that a node means; `QueryError` where sqlglot found none."""
+        if node.args.get("db") or not isinstance(node.this, exp.Identifier):
+            refuse(
+                f"the name {node.sql(dialect='duckdb', comments=False)!r}",
+                "Write the column's name alone.",
+            )
+        if not node.table:
+            raise unknown(node.name, list(self._roles))
+        return node.name
+
+    def _term(self, node: Node, clause: str) -> Term:
+        """A scalar expression with its columns; aggregates do not belong in one."""
+        inner = unwrap(node)
+        check_nodes(inner, SCALARS | PARTS, clause)
+        used: set[str] = set()
+
+        def plain(part: Node) -> Node:
+            if isinstance(part, exp.Column):
+                name = self._column(part)
+                used.add(name)
+                return exp.column(name, quoted=True)
+            return part
+
+        tree = as_lumps(inner.transform(plain), self._lumps)
+        quasi = frozenset(name for name in used if self._roles[name] == "quasi")
+        return Term(tree, quasi, frozenset(used) - quasi)
+
+    def conjuncts(self, node: Node, clause: str) -> tuple[Term, ...]:
+        """The terms of a condition that all have to hold."""
+        inner = unwrap(node)
+        if isinstance(inner, exp.And):
+            return self.conjuncts(inner.left, clause) + self.conjuncts(inner.right, clause)
+        return (self._term(inner, clause),)
+
     def group(self, nodes: Sequence[Node]) -> None:
         """Take the GROUP BY keys, then settle what each SELECT item is."""
         for node in nodes:
-            key = self._names.term(node, "GROUP BY")
+            key = self._term(node, "GROUP BY")
             if key.text not in self._key_texts():
                 self.keys.append(key)
         indices = [self._settle(item) for item in self._items]
@@ -60,7 +101,7 @@ class Selection:
             return "aggregate", self._aggregate(item)
         if any(is_aggregate(part) for part in item.walk()):
             return "aggregate", self._add(formula_of(item, self._call))
-        term = self._names.term(item, "SELECT")
+        term = self._term(item, "SELECT")
         if term.text in self._key_texts():
             return "key", self._key_texts().index(term.text)
         shown = as_written(item)
@@ -85,7 +126,7 @@ class Selection:
         call = node
         if isinstance(node, exp.Filter):
             call = node.this
-            condition = self._names.conjuncts(node.expression.this, "FILTER")
+            condition = self.conjuncts(node.expression.this, "FILTER")
         if type(call) not in AGGREGATES:
             refuse_node(call)
         rule = AGGREGATES[type(call)]
@@ -110,7 +151,7 @@ class Selection:
         if len(arguments) == 1:
             rule, arguments, guard = self._guarded(rule, arguments[0])
             condition += guard
-        inside = tuple(self._names.term(argument, f"{name}(…)") for argument in arguments)
+        inside = tuple(self._term(argument, f"{name}(…)") for argument in arguments)
         return Call(rule, inside, condition)
 
     def _guarded(self, rule: Rule, argument: Node) -> tuple[Rule, list[Node], tuple[Term, ...]]:
@@ -127,7 +168,7 @@ class Selection:
         nothing = otherwise is None or (rule is SUM and is_zero)
         if not isinstance(plain, exp.If) or shown is None or shown.find(exp.Func) or not nothing:
             return rule, [argument], ()
-        guard = self._names.conjuncts(plain.this, "CASE")
+        guard = self.conjuncts(plain.this, "CASE")
         if rule is SUM and isinstance(shown, exp.Literal) and shown.name == "1" and is_zero:
             return COUNT, [], guard
         return TOTAL if is_zero else rule, [unwrap(shown)], guard
@@ -135,7 +176,7 @@ class Selection:
     def _different(self, node: exp.Distinct, condition: tuple[Term, ...]) -> Call:
         if len(node.expressions) != 1:
             refuse("COUNT(DISTINCT a, b)", "Write COUNT(DISTINCT x) with one expression.")
-        inside = self._names.term(node.expressions[0], "COUNT(DISTINCT …)")
+        inside = self._term(node.expressions[0], "COUNT(DISTINCT …)")
         return Call(DIFFERENT, (inside,), condition)
 
     def _quantile(self, rule: Rule, call: Node, condition: tuple[Term, ...]) -> Call:
@@ -145,7 +186,7 @@ class Selection:
             refuse(
                 f"{rule.name.upper()} without a share between 0 and 1", f"Write {rule.usage[0]}."
             )
-        inside = self._names.term(call.this, f"{rule.name.upper()}(…)")
+        inside = self._term(call.this, f"{rule.name.upper()}(…)")
         return Call(rule, (inside,), condition, number)
 
     def _name_outputs(self, indices: Sequence[tuple[str, int]]) -> None:
@@ -158,24 +199,27 @@ class Selection:
 
     def over_answer(self, node: Node, *, aliases_first: bool) -> Node:
         """Rewrite a HAVING or ORDER BY expression to the answer's columns `k0 … a0 …`."""
-        if is_aggregate(node):
-            return exp.column(f"a{self._aggregate(node)}", table=ANSWER)
-        if aliases_first and (output := self._by_name(node)):
-            return output
-        if (key := self._matching_key(node)) is not None:
-            return exp.column(f"k{key}", table=ANSWER)
-        if isinstance(node, exp.Column):
-            if output := self._by_name(node):
-                return output
-            name = self._names.column(node)
-            raise QueryError(
-                f"Column {name!r} in HAVING or ORDER BY is neither a GROUP BY key nor inside an "
-                f"aggregate. Keys there are: {list_some(self._key_texts()) or 'none'}."
-            )
-        rewritten = node.copy()
-        for argument, parts in scalar_parts(node).items():
-            over = [self.over_answer(part, aliases_first=aliases_first) for part in parts]
-            rewritten.set(argument, over if isinstance(node.args[argument], list) else over[0])
+
+        def meant(part: Node) -> Node:
+            if is_aggregate(part):
+                return exp.column(f"a{self._aggregate(part)}", table=ANSWER)
+            named = self._by_name(part)
+            if named is not None and aliases_first:
+                return named
+            if (key := self._matching_key(part)) is not None:
+                return exp.column(f"k{key}", table=ANSWER)
+            if isinstance(part, exp.Column):
+                if named is not None:
+                    return named
+                raise QueryError(
+                    f"Column {self._column(part)!r} in HAVING or ORDER BY is neither a GROUP BY "
+                    "key nor inside an aggregate. Keys there are: "
+                    f"{list_some(self._key_texts()) or 'none'}."
+                )
+            return part
+
+        rewritten = node.transform(meant)
+        check_nodes(rewritten, SCALARS | PARTS)
         return rewritten
 
     def _matching_key(self, node: Node) -> int | None:
@@ -187,7 +231,7 @@ class Selection:
         columns = list(inner.find_all(exp.Column))
         if not columns or not all(column.table for column in columns):
             return None
-        text = self._names.term(inner, "HAVING").text
+        text = self._term(inner, "HAVING").text
         return self._key_texts().index(text) if text in self._key_texts() else None
 
     def _by_name(self, node: Node) -> Node | None:
@@ -207,3 +251,42 @@ class Selection:
     def _answer_column(output: Output, suffix: str) -> Node:
         letter = "k" if output.of == "key" else "a"
         return exp.column(f"{letter}{output.index}{suffix}", table=ANSWER)
+
+
+def output_names(items: Sequence[tuple[str, Node, bool]]) -> list[str]:
+    """From what an item was called, the item, and whether it has errors beside it: what has no name
+    is called after what it is, with a number where that is taken."""
+    taken: set[str] = set()
+    names: dict[int, str] = {}
+    for position, (given, item, errors) in sorted(enumerate(items), key=lambda one: not one[1][0]):
+        base = name = given or _title(item)
+        number = 1
+        while taken & (wanted := _all_names(name, errors)):
+            if given:
+                raise QueryError(
+                    f"Two columns of the answer would be called {name!r} (an aggregate c also "
+                    "brings c_stderr, c_low and c_high). Rename one with AS."
+                )
+            number += 1
+            name = f"{base}_{number}"
+        taken |= wanted
+        names[position] = name
+    return [names[position] for position in range(len(items))]
+
+
+def _all_names(name: str, errors: bool) -> set[str]:
+    return {name.lower(), *(f"{name}_{error}".lower() for error in ERRORS if errors)}
+
+
+def _title(item: Node) -> str:
+    call = unwrap(item.this) if isinstance(item, exp.Filter) else item
+    if not isinstance(call, exp.AggFunc):
+        return call.name if isinstance(call, exp.Column) else as_written(item)
+    rule = AGGREGATES.get(type(call))
+    name = rule.name if rule else call.sql_name().lower()
+    inside = [unwrap(part) for part in (call.this, call.args.get("expression")) if part]
+    if isinstance(call.this, exp.Distinct):
+        name, inside = f"{name}_distinct", call.this.expressions
+    inside = [part for part in inside if not isinstance(part, exp.Literal)]
+    columns = all(isinstance(part, exp.Column) for part in inside)
+    return "_".join([name, *(part.name for part in inside)]) if columns else name
