@@ -31,8 +31,7 @@ from sfumato.workloads import (
     release_answers,
     true_counts,
 )
-from sfumato.workloads.conditions import Between, Condition
-from sfumato.workloads.shown import coded
+from sfumato.workloads.questions import Between, Condition
 
 Way = str | Mechanism
 
@@ -107,7 +106,8 @@ def even_answers(workload: Workload, release: GeneralizedRelease) -> FloatArray:
 def _shares(release: GeneralizedRelease, column: Column) -> Callable[[Condition], FloatArray]:
     if column.kind == "categorical":
         lists = stored(release, column.name)
-        members, values = coded(lists.flatten())
+        encoded = lists.flatten().dictionary_encode(null_encoding="encode")
+        members, values = encoded.indices.to_numpy(), encoded.dictionary
         starts = np.asarray(lists.offsets.to_numpy(), np.int64)
         return lambda asked: share_of_sets(members, starts - starts[0], asked.holds(values))
     low, high = (

@@ -2,9 +2,8 @@
 
 from sfumato.workloads.answers import WorkloadAnswers, answers_of_shares, release_answers
 from sfumato.workloads.coded_table import CodedTable, WorkloadColumn, people_of, true_counts
-from sfumato.workloads.conditions import Between, Condition, OneOf
 from sfumato.workloads.generate import KINDS, SizeClass, generate_workload, size_classes
-from sfumato.workloads.questions import CountQuestion, Workload
+from sfumato.workloads.questions import Between, Condition, CountQuestion, OneOf, Workload
 
 __all__ = [
     "KINDS",

@@ -7,26 +7,30 @@ estimators answer that answer SQL: equal to `sf.open(release).sql(question.sql()
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from sfumato.draws import Draws, IntArray
+from sfumato.columns import Column
+from sfumato.draws import BoolArray, Draws, IntArray
 from sfumato.engines.counting import Progress, no_progress
 from sfumato.errors import UsageError, WeakPromiseWarning
 from sfumato.operators.base import FloatArray
 from sfumato.operators.estimator import Estimated, Forms, Moments, Statistic, sum_by
-from sfumato.operators.ranges import RangeEstimated, ShareSums
+from sfumato.operators.ranges import ConditionShares, RangeEstimated, ShareSums
 from sfumato.queries.evaluate import source_of
-from sfumato.queries.ranges import stored
+from sfumato.queries.ranges import Spanned, stored
 from sfumato.queries.session import session_of
 from sfumato.queries.sources import QuestionSource
-from sfumato.release import Release
-from sfumato.workloads.questions import CountQuestion, Workload
-from sfumato.workloads.shown import ShownQuasi
+from sfumato.release import GeneralizedRelease, Release
+from sfumato.workloads.coded_table import CodedTable, WorkloadColumn, places_of
+from sfumato.workloads.questions import Condition, CountQuestion, OneOf, Workload
 
 Matched = tuple[IntArray, FloatArray | None]  # records, and how far each satisfies the conditions
 _AT_ONCE = 1 << 22  # cells (condition, value, value) that are worked on together
@@ -59,11 +63,12 @@ def release_answers(
     opened = release if isinstance(release, Release) else Release(release)
     answers = np.zeros((4, len(workload)))
     source = source_of(opened, session_of(opened))
+    quasi = dict.fromkeys(name for asked in workload.questions for name in asked.conditions)
     for column in sorted({question.column for question in workload.questions}):
         if opened.column(column).role != "sensitive":
             raise UsageError(f"The workload counts values of {column!r}, which is not sensitive.")
         places = [n for n, asked in enumerate(workload.questions) if asked.column == column]
-        of_column = _ColumnAnswers(source, column)
+        of_column = _ColumnAnswers(source, column, quasi)
         with warnings.catch_warnings():  # told by whoever asks one question, not by thousands
             warnings.simplefilter("ignore", WeakPromiseWarning)
             for low in range(0, len(places), of_column.at_once):
@@ -79,14 +84,19 @@ def answers_of_shares(
     """By (share, value): the count of a value and its standard error, among so large a share of
     the people, drawn at random."""
     source = source_of(release, session_of(release))
-    return _ColumnAnswers(source, column).of_shares(shares)
+    return _ColumnAnswers(source, column, ()).of_shares(shares)
 
 
 class _ColumnAnswers:
     """The questions of a workload about one sensitive column."""
 
-    def __init__(self, source: QuestionSource, column: str) -> None:
-        self._source, self._quasi = source, ShownQuasi(source.release)
+    def __init__(self, source: QuestionSource, column: str, quasi: Iterable[str]) -> None:
+        self._source = source
+        if source.counts_exactly:
+            columns = {name: _shown(source.release, name) for name in quasi}
+            self._quasi = CodedTable(columns, {}, source.release.rows)
+        else:
+            self._spans = {name: _spanned(source.release, name) for name in quasi}
         (domain,) = source.domains([column])
         self._values, self._column = len(domain), column
         self._known = {value: index for index, value in enumerate(domain.to_pylist())}
@@ -106,7 +116,7 @@ class _ColumnAnswers:
         """(parts, questions): estimates, standard errors and the ends of intervals."""
         if not self._source.counts_exactly:
             return self._read(self._by_shares(asked), [self._codes(question) for question in asked])
-        matched = [self._quasi.matching(question) for question in asked]
+        matched = [(rows := self._quasi.matching(q), self._quasi.fitting(q, rows)) for q in asked]
         parts = self._read(self._estimated(matched), [self._codes(question) for question in asked])
         # of values that were merged and are taken as evenly filled no error is known
         parts[1:, [weights is not None for _, weights in matched]] = np.nan
@@ -154,7 +164,7 @@ class _ColumnAnswers:
             return sum_by(codes, by_record, self._values)
 
         sums = [
-            ShareSums.of(self._quasi.readings(question), len(codes), summed) for question in asked
+            ShareSums.of(list(self._readings(question)), len(codes), summed) for question in asked
         ]
         number, certain, possible = (
             np.stack(part)
@@ -182,11 +192,49 @@ class _ColumnAnswers:
         ends = totals.interval(estimates, stderrs, Z95, [1.0])
         return np.stack([estimates, stderrs, *ends])
 
+    def _readings(self, question: CountQuestion) -> Iterator[ConditionShares]:
+        """What ranges and sets show of each condition."""
+        for name, asked in question.conditions.items():
+            numeric = self._source.release.column(name).kind == "numeric"
+
+            def holds(values: pa.Array, n: bool = numeric, a: Condition = asked) -> BoolArray:
+                return a.holds(values.cast(pa.float64()) if n else values)
+
+            yield self._spans[name].reading(holds, partial(_ends, name, asked))
+
     def _codes(self, question: CountQuestion) -> IntArray:
-        try:
-            return np.array([self._known[value] for value in question.values])
-        except KeyError as error:
-            raise UsageError(
-                f"The workload asks for {error.args[0]!r}, which column {self._column!r} of the "
-                "release does not have. Make the workload from the table that was published."
-            ) from None
+        return np.array(places_of(question, self._known))
+
+
+def _quasi(release: Release, name: str) -> Column:
+    column = release.column(name)
+    if column.role != "quasi":
+        raise UsageError(f"The workload asks about {name!r}, which is no quasi-identifier.")
+    return column
+
+
+def _shown(release: Release, name: str) -> WorkloadColumn:
+    """A quasi column as the records show it, a missing value among its values."""
+    column = _quasi(release, name)
+    encoded = pc.dictionary_encode(stored(release, name), null_encoding="encode")
+    codes, merged = np.asarray(encoded.indices.to_numpy(), np.int64), release.merges.get(name)
+    members = None
+    if merged is not None:
+        known = {part.label: part.values for part in merged}
+        members = [known[label] for label in encoded.dictionary.to_pylist()]
+    return WorkloadColumn(name, column.kind, encoded.dictionary, codes, members)
+
+
+def _spanned(release: Release, name: str) -> Spanned:
+    return Spanned.of(cast("GeneralizedRelease", release), _quasi(release, name))
+
+
+def _ends(name: str, condition: Condition) -> tuple[float, float]:
+    if isinstance(condition, OneOf) and len(condition.values) > 1:
+        raise UsageError(
+            f"The list of values asked for in column {name!r} cannot be weighed against ranges of "
+            "numbers that are not whole. Ask for ranges."
+        )
+    if isinstance(condition, OneOf):
+        return float(condition.values[0]), float(condition.values[0])
+    return float(condition.low), float(condition.high)

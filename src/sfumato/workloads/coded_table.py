@@ -1,12 +1,14 @@
-"""The raw table as small integer codes in memory, and the true answers from it."""
+"""A table, raw or as a release shows it, as small integer codes in memory; the true answers from
+the raw one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from sfumato.columns import Kind, Value
@@ -14,21 +16,27 @@ from sfumato.draws import BoolArray, IntArray
 from sfumato.engines.coding import SensitiveCoder
 from sfumato.engines.counting import take_profile, whole_column
 from sfumato.errors import UsageError
+from sfumato.operators.base import FloatArray
 from sfumato.table import Table
 from sfumato.table.staging import stage
-from sfumato.workloads.bitmaps import Bitmaps, Bits
-from sfumato.workloads.conditions import Condition
-from sfumato.workloads.questions import CountQuestion, Workload
+from sfumato.workloads.questions import Condition, CountQuestion, Workload
+
+Bits = npt.NDArray[np.uint8]  # a bit for every record
+MOST_BYTES = 1 << 28  # of bitmaps that are kept: beyond it they are made anew
 
 
 @dataclass(frozen=True, eq=False)
 class WorkloadColumn:
-    """A column as codes: the places of its values in `domain`, which is in order."""
+    """A column as codes: the places of its values in `domain`, which is in order where it is raw.
+
+    `members` are what a value stands for, where a release merged several.
+    """
 
     name: str
     kind: Kind
     domain: pa.Array
     codes: IntArray  # of few bits
+    members: Sequence[Sequence[Value]] | None = None
 
     def __len__(self) -> int:
         return len(self.domain)
@@ -41,58 +49,91 @@ class WorkloadColumn:
     def places(self) -> dict[Value, int]:
         return {value: index for index, value in enumerate(self.values)}
 
+    def fits(self, condition: Condition) -> FloatArray:
+        """How far each value satisfies a condition: merged ones are taken as equally likely."""
+        if self.members is None:
+            return condition.holds(self.domain).astype(np.float64)
+        return np.array([np.mean([condition.holds_json(v) for v in some]) for some in self.members])
+
+    def satisfying(self, condition: Condition) -> BoolArray:
+        """Which values can satisfy a condition."""
+        return np.asarray(self.fits(condition) > 0, np.bool_)
+
 
 @dataclass(frozen=True, eq=False)
 class CodedTable:
-    """Quasi and sensitive columns of every record that would be published."""
+    """Quasi and sensitive columns of every record; conjunctions are ANDs of bitmaps, which are
+    made on first use and kept while they fit."""
 
     quasi: Mapping[str, WorkloadColumn]
     sensitive: Mapping[str, WorkloadColumn]
     rows: int
+    _kept: dict[Hashable, Bits] = field(default_factory=dict, repr=False)
 
-    @cached_property
-    def bitmaps(self) -> Bitmaps:
-        return Bitmaps(self.rows)
+    def _bits(self, key: Hashable, codes: IntArray, chosen: Callable[[], BoolArray]) -> Bits:
+        """The records whose code is chosen."""
+        if key not in self._kept:
+            bitmap = np.packbits(chosen()[codes])
+            if (len(self._kept) + 1) * len(bitmap) > MOST_BYTES:
+                self._kept.clear()
+            self._kept[key] = bitmap
+        return self._kept[key]
 
-    def bits(self, column: str, condition: Condition) -> Bits:
-        """The records that satisfy a condition on a quasi column."""
-        coded = self.quasi[column]
-        return self.bitmaps.get(
-            (column, condition), lambda: condition.holds(coded.domain)[coded.codes]
-        )
-
-    def value_bits(self, column: str, places: tuple[int, ...]) -> Bits:
-        """The records with one of these codes of a sensitive column."""
-        coded = self.sensitive[column]
-        return self.bitmaps.get((column, places), lambda: _marked(places, coded)[coded.codes])
+    def _conditions(self, question: CountQuestion) -> Iterator[Bits]:
+        for name, asked in question.conditions.items():
+            column = self.quasi[name]
+            yield self._bits((name, asked), column.codes, partial(column.satisfying, asked))
 
     def matching(self, question: CountQuestion) -> IntArray:
-        """The records that satisfy the conditions on quasi columns, whatever their value."""
-        return self.bitmaps.rows_of(
-            [self.bits(name, condition) for name, condition in question.conditions.items()]
-        )
+        """The records that can satisfy the conditions on quasi columns, whatever their value."""
+        bitmaps = list(self._conditions(question))
+        if not bitmaps:
+            return np.arange(self.rows)
+        return np.flatnonzero(np.unpackbits(np.bitwise_and.reduce(bitmaps), count=self.rows))
+
+    def fitting(self, question: CountQuestion, rows: IntArray) -> FloatArray | None:
+        """How far these records satisfy the conditions; None where all do wholly."""
+        weights = None
+        for name, asked in question.conditions.items():
+            if self.quasi[name].members is not None:
+                fits = self.quasi[name].fits(asked)
+                if bool(((fits > 0) & (fits < 1)).any()):
+                    weights = (1.0 if weights is None else weights) * fits[
+                        self.quasi[name].codes[rows]
+                    ]
+        return weights
 
     def counts_within(self, question: CountQuestion) -> IntArray:
-        """Of those records, how many have each value of the question's column."""
+        """Of the records that match, how many have each value of the question's column."""
         column = self.sensitive[question.column]
         return np.bincount(column.codes[self.matching(question)], minlength=len(column))
 
+    def count(self, question: CountQuestion) -> int:
+        """How many records satisfy all of a question."""
+        column, places = self.sensitive[question.column], self.places_of(question)
+
+        def asked() -> BoolArray:
+            return np.isin(np.arange(len(column)), places)
+
+        bitmaps = [
+            *self._conditions(question),
+            self._bits((column.name, places), column.codes, asked),
+        ]
+        return int(np.bitwise_count(np.bitwise_and.reduce(bitmaps)).sum(dtype=np.int64))
+
     def places_of(self, question: CountQuestion) -> tuple[int, ...]:
         """The codes of the values asked for."""
-        places = self.sensitive[question.column].places
-        missing = [value for value in question.values if value not in places]
-        if missing:
-            raise UsageError(
-                f"The question asks for {missing[0]!r}, which column {question.column!r} does not "
-                "have. Make the workload from this table."
-            )
-        return tuple(places[value] for value in question.values)
+        return places_of(question, self.sensitive[question.column].places)
 
 
-def _marked(places: Sequence[int], column: WorkloadColumn) -> BoolArray:
-    chosen = np.zeros(len(column), np.bool_)
-    chosen[list(places)] = True
-    return chosen
+def places_of(question: CountQuestion, places: Mapping[Value, int]) -> tuple[int, ...]:
+    missing = [value for value in question.values if value not in places]
+    if missing:
+        raise UsageError(
+            f"The workload asks for {missing[0]!r}, which column {question.column!r} does not "
+            "have. Make the workload from the table that was published."
+        )
+    return tuple(places[value] for value in question.values)
 
 
 def people_of(table: Table) -> CodedTable:
@@ -126,9 +167,4 @@ def _small(codes: IntArray, size: int) -> IntArray:
 
 def true_counts(workload: Workload, people: CodedTable) -> IntArray:
     """The true answers, by bitmaps: some 20 µs a question for 100,000 records."""
-    answers = np.zeros(len(workload), np.int64)
-    for index, question in enumerate(workload.questions):
-        bitmaps = [people.bits(name, condition) for name, condition in question.conditions.items()]
-        bitmaps.append(people.value_bits(question.column, people.places_of(question)))
-        answers[index] = people.bitmaps.count(bitmaps)
-    return answers
+    return np.array([people.count(question) for question in workload.questions], np.int64)

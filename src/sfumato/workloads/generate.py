@@ -21,8 +21,7 @@ from sfumato.draws import BoolArray, Draws, IntArray, Positions
 from sfumato.errors import DataError, UsageError
 from sfumato.operators.base import FloatArray
 from sfumato.workloads.coded_table import CodedTable, WorkloadColumn
-from sfumato.workloads.conditions import Between, Condition, OneOf
-from sfumato.workloads.questions import CountQuestion, Workload
+from sfumato.workloads.questions import Between, Condition, CountQuestion, OneOf, Workload
 
 KINDS = ("conjunctions", "ranges", "prefixes")
 SMALL = 10  # people: errata S14

@@ -133,7 +133,8 @@ def compare(
 
 def _label(question: CountQuestion, several: bool) -> str:
     """What a question asks for, as charts name it."""
-    value = "(missing)" if question.value is None else str(value_to_json(question.value))
+    first = question.values[0]
+    value = "(missing)" if first is None else str(value_to_json(first))
     return f"{question.column}: {value}" if several else value
 
 
