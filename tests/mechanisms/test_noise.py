@@ -120,3 +120,28 @@ def test_an_average_is_told_better_than_by_uniform_and_its_interval_holds(tmp_pa
                 held += int(((low <= truth) & (truth <= high)).sum())
     assert np.mean(errors["noise"]) < 0.7 * np.mean(errors["uniform"])
     assert held >= 18
+
+
+@pytest.mark.parametrize("mechanism", ["noise", "uniform", "general"])
+def test_an_average_does_not_depend_on_where_numbers_begin(tmp_path: Path, mechanism: str) -> None:
+    """A value of 0 was left out of the count that decides how far a sum is shrunk."""
+    draw = np.random.default_rng(5)
+    cost, age = draw.integers(0, 30, 1200), draw.integers(0, 3, 1200)
+    for first in (0, 50):
+        sf.publish(
+            pa.table({"age": age, "cost": cost + first}),
+            PROMISE,
+            to=tmp_path / str(first),
+            mechanism=mechanism,
+            quasi="age",
+            sensitive="cost",
+            seed=1,
+        )
+    sql = "SELECT age, AVG(cost) - {} AS a FROM release GROUP BY age ORDER BY age"
+    averages = [
+        sf.open(tmp_path / str(first), verify=False).sql(sql.format(first)).to_arrow()
+        for first in (0, 50)
+    ]
+    for column in ("a", "a_low", "a_high"):
+        numbers = [answer[column].to_numpy() for answer in averages]
+        np.testing.assert_allclose(*numbers, atol=1e-6)

@@ -36,8 +36,6 @@ class Operator(
     """
 
     needs_counts: ClassVar[bool] = False  # whether `weights` needs `observed` first
-    # whether values are shrunk one by one: not where neighbours are told apart worse than sums
-    shrinks: ClassVar[bool] = True
 
     @property
     def form(self) -> str:

@@ -110,20 +110,25 @@ class Statistic:
 
     @cached_property
     def counted(self) -> BoolArray:
+        """The values whose records it sums over: of sums of different numbers a 0 is one, too."""
+        return self._adding if self.scale is not None else self.there
+
+    @cached_property
+    def _adding(self) -> BoolArray:
         """Where h adds anything."""
         return np.asarray(self.there & (self.values != 0), np.bool_)
 
     @cached_property
     def scale(self) -> FloatArray | None:
-        """By profile: h of all values that are counted, if it is the same; else None.
+        """By profile: h of all values that add anything, if it is the same; else None.
 
         So `SUM(CASE WHEN ill = 'flu' THEN age ELSE 0 END)` is an indicator, scaled by each age.
         """
-        counted = self.counted.reshape(len(self.values), math.prod(self.values.shape[1:]))
-        h = self.values.reshape(counted.shape)
-        most = np.where(counted, h, -np.inf).max(axis=1, initial=-np.inf)
-        least = np.where(counted, h, np.inf).min(axis=1, initial=np.inf)
-        some = counted.any(axis=1)
+        adding = self._adding.reshape(len(self.values), math.prod(self.values.shape[1:]))
+        h = self.values.reshape(adding.shape)
+        most = np.where(adding, h, -np.inf).max(axis=1, initial=-np.inf)
+        least = np.where(adding, h, np.inf).min(axis=1, initial=np.inf)
+        some = adding.any(axis=1)
         return np.where(some, most, 0.0) if (most == least)[some].all() else None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -29,8 +29,6 @@ class General(Operator, frozen=True, tag="general"):
     values: Count
     denominator: Literal[4294967296]  # DYADIC
     rows: tuple[Counts, ...]
-
-    shrinks: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         widths = {len(self.rows), *map(len, self.rows)}

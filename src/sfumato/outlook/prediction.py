@@ -111,7 +111,7 @@ def errors_of_plan(plan: Plan, profile: Profile, column: str) -> Errors:
 def _(plan: PerturbedPlan, profile: Profile, column: str) -> Errors:
     operator, histogram = plan.operators[column], _counts(profile, column)
     of_record = operator.variances(histogram / max(histogram.sum(), 1.0))
-    return partial(_drawn, histogram, lambda people: people * of_record, operator.shrinks)
+    return partial(_drawn, histogram, lambda people: people * of_record, True)
 
 
 @errors_of_plan.register

@@ -35,11 +35,7 @@ class PerturbedSource(ColumnSource):
     title = "A perturbed release"
     release: PerturbedRelease
 
-    @property
-    def estimators(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Shrunk by default, unless an operator's values are not shrunk one by one."""
-        shrinks = all(operator.shrinks for operator in self.release.operators.values())
-        return ("shrunk", "inverse") if shrinks else ("inverse", "shrunk")
+    estimators = ("shrunk", "inverse")
 
     def shown(self, columns: Sequence[str]) -> list[str]:
         parts = [self.release.part_column(name) for name in columns]
