@@ -19,7 +19,6 @@ from sfumato.checks.requirements import (
     REQUIREMENTS,
     Requirement,
     RequirementResult,
-    WithinCeilings,
     parse_requirement,
 )
 from sfumato.checks.spellings import spelling_notes
@@ -38,7 +37,7 @@ def check(
     sensitive: Sequence[str] | str,
     drop: Sequence[str] | str = (),
     domain: Mapping[str, str | Sequence[Any]] | None = None,
-    require: Sequence[str | Requirement | WithinCeilings] = (),
+    require: Sequence[str | Requirement] = (),
 ) -> Check:
     """Every measure of a table at once. One pass over the source, O(rows log rows).
 
@@ -52,37 +51,25 @@ def check(
     """
     limits = [parse_requirement(text) if isinstance(text, str) else text for text in require]
     source = find_source(origin)
-    label, columns_of = source.label, _roles(source, quasi, sensitive, drop)
+    quasi, sensitive = _roles(source, quasi, sensitive, drop)
+    orders, columns, requirements = _orders(domain or {}, sensitive), [], []
     with scratch_database() as database:  # left to the collector it can crash the process
-        table = CountedTable(database, source, *columns_of)
+        table = CountedTable(database, source, quasi, sensitive)
         if table.rows == 0:
-            raise DataError(f"{label} has no rows: there is nothing to check.")
-        return _check(table, source, columns_of, domain or {}, limits)
-
-
-def _check(
-    table: CountedTable,
-    source: Source,
-    columns_of: tuple[tuple[str, ...], tuple[str, ...]],
-    domain: Mapping[str, str | Sequence[Any]],
-    limits: Sequence[Requirement | WithinCeilings],
-) -> Check:
-    quasi, sensitive = columns_of
-    orders = _orders(domain, sensitive)
-    notes = tuple(
-        note
-        for short, name in zip(table.names, (*quasi, *sensitive), strict=True)
-        for note in spelling_notes(name, table.distinct(short))
-    )
-    columns, requirements = [], []
-    for number, name in enumerate(sensitive):
-        order = orders.get(name)
-        if order is not None:
-            order = _stated(order, table.distinct(f"s{number}"), name)
-        has_order = order is not None or is_ordered(source.schema.field(name).type)
-        cells = table.count(f"s{number}", name, has_order, order)
-        columns.append(_measure(cells))
-        requirements += [limit.held(cells) for limit in limits]
+            raise DataError(f"{source.label} has no rows: there is nothing to check.")
+        notes = tuple(
+            note
+            for short, name in zip(table.names, (*quasi, *sensitive), strict=True)
+            for note in spelling_notes(name, table.distinct(short))
+        )
+        for number, name in enumerate(sensitive):
+            order = orders.get(name)
+            if order is not None:
+                order = _stated(order, table.distinct(f"s{number}"), name)
+            has_order = order is not None or is_ordered(source.schema.field(name).type)
+            cells = table.count(f"s{number}", name, has_order, order)
+            columns.append(_measure(cells))
+            requirements += [limit(cells) for limit in limits]
     alone, classes = int((cells.sizes == 1).sum()), len(cells.sizes)
     found = (tuple(columns), tuple(requirements), notes)
     return Check(source.label, table.rows, quasi, classes, alone, *found)

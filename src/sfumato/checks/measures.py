@@ -168,5 +168,4 @@ def _worst(cells: ClassCounts, figures: FloatArray | IntArray, smallest: bool = 
 
 
 def _worst_cell(cells: ClassCounts, figures: FloatArray) -> Worst:
-    index = int(figures.argmax())
-    return Worst(float(figures[index]), int(cells.rows[cells.classes[index]]))
+    return _worst(cells, np.maximum.reduceat(figures, cells.starts))

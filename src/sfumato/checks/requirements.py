@@ -11,6 +11,7 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from sfumato.checks import measures
@@ -36,6 +37,9 @@ class RequirementResult:
     limit: float
     row: int | None
     note: str | None = None
+
+
+Requirement = partial[RequirementResult]  # of a column's `ClassCounts`
 
 
 @dataclass(frozen=True)
@@ -75,54 +79,11 @@ REQUIREMENTS: dict[str, MeasureLimit] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Requirement:
-    """A limit on a measure, in the order of its parameters: the limit comes first."""
+def parse_requirement(text: str) -> Requirement:
+    """Read a requirement from its text form: a function that holds a column to it.
 
-    name: str
-    values: tuple[Any, ...]
-
-    def __str__(self) -> str:
-        texts = (decimal_text(v) if isinstance(v, Fraction) else str(v) for v in self.values)
-        return f"{self.name}({', '.join(texts)})"
-
-    def held(self, cells: ClassCounts) -> RequirementResult:
-        """Measure the column and compare."""
-        kind, (limit, *others) = REQUIREMENTS[self.name], self.values
-        worst = kind.measure(cells, *others)
-        if worst is None:
-            raise UsageError(
-                f"The values of column {cells.column!r} have no order, so '{self}' means nothing. "
-                f"State the order with --domain {cells.column}=…, or ask for the equal distance."
-            )
-        holds, figure = kind.keeps(worst.figure, limit), float(worst.figure)
-        return RequirementResult(str(self), cells.column, holds, figure, float(limit), worst.row)
-
-
-@dataclass(frozen=True)
-class WithinCeilings:
-    """A promise of sfumato, held against the shares of every class, exactly."""
-
-    guarantee: Guarantee
-
-    def held(self, cells: ClassCounts) -> RequirementResult:
-        histogram = Histogram(cells.column, cells.values, cells.totals)
-        ceilings = self.guarantee.ceilings(histogram)
-        posteriors = measures.largest_posteriors(cells)
-        code = max(range(len(posteriors)), key=lambda k: posteriors[k][0] / ceilings[k])
-        (share, row), ceiling = posteriors[code], ceilings[code]
-        note = f"the share of {value_text(cells.values[code])}"
-        holds = share <= ceiling
-        return RequirementResult(
-            str(self.guarantee), cells.column, holds, float(share), float(ceiling), row, note
-        )
-
-
-def parse_requirement(text: str) -> Requirement | WithinCeilings:
-    """Read a requirement from its text form.
-
-    >>> parse_requirement("recursive-l-diversity(3, 2)")
-    Requirement(name='recursive-l-diversity', values=(Fraction(3, 1), 2))
+    >>> parse_requirement("recursive-l-diversity(3, 2)").args
+    ('recursive-l-diversity', (Fraction(3, 1), 2))
     """
     name, positional, keywords = split_call(text, "requirement")
     if name in REQUIREMENTS:
@@ -133,9 +94,33 @@ def parse_requirement(text: str) -> Requirement | WithinCeilings:
         if len(positional) > len(names) or {*values} != {*names}:
             raise UsageError(f"Write {name}({', '.join(names)}). Got {text!r}.")
         read = (parameter.read(values[parameter.name], name) for parameter in kind.parameters)
-        return Requirement(name, tuple(read))
+        return partial(_measured, name, tuple(read))
     ceilings = [key for key, cls in GUARANTEES.items() if issubclass(cls, CeilingGuarantee)]
     if name in ceilings:
-        return WithinCeilings(parse_guarantee(text))
+        return partial(_within_ceilings, parse_guarantee(text))
     choices = ", ".join(sorted([*REQUIREMENTS, *ceilings]))
     raise UsageError(f"There is no requirement {name!r}. Choose one of: {choices}.")
+
+
+def _measured(name: str, values: tuple[Any, ...], cells: ClassCounts) -> RequirementResult:
+    """A measure of the column beside its limit, the first of the values."""
+    kind, (limit, *others) = REQUIREMENTS[name], values
+    texts = (decimal_text(v) if isinstance(v, Fraction) else str(v) for v in values)
+    asked, worst = f"{name}({', '.join(texts)})", kind.measure(cells, *others)
+    if worst is None:
+        raise UsageError(
+            f"The values of column {cells.column!r} have no order, so '{asked}' means nothing. "
+            f"State the order with --domain {cells.column}=…, or ask for the equal distance."
+        )
+    holds, figure = kind.keeps(worst.figure, limit), float(worst.figure)
+    return RequirementResult(asked, cells.column, holds, figure, float(limit), worst.row)
+
+
+def _within_ceilings(guarantee: Guarantee, cells: ClassCounts) -> RequirementResult:
+    """The shares of every class beside the ceilings of a promise of sfumato, exactly."""
+    ceilings = guarantee.ceilings(Histogram(cells.column, cells.values, cells.totals))
+    posteriors = measures.largest_posteriors(cells)
+    code = max(range(len(posteriors)), key=lambda k: posteriors[k][0] / ceilings[k])
+    (share, row), ceiling = posteriors[code], ceilings[code]
+    figures, note = (float(share), float(ceiling)), f"the share of {value_text(cells.values[code])}"
+    return RequirementResult(str(guarantee), cells.column, share <= ceiling, *figures, row, note)
