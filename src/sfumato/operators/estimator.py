@@ -372,8 +372,9 @@ class Totals:
 
 
 def quotients_of(statistics: Sequence[Statistic], moments: Moments, forms: Forms) -> Ends | None:
-    """What the first of two sums over the second can be: of counts, 0 … 1 or more; an average is
-    among what it is the average of."""
+    """What the first of two sums over the second can be: of counts, from 0 up to 1 where the second
+    counts all that the first does, else to as many as the first may count for each of the second;
+    an average is among what it is the average of."""
     if len(statistics) != 2:
         return None
     first, second = statistics
@@ -382,9 +383,20 @@ def quotients_of(statistics: Sequence[Statistic], moments: Moments, forms: Forms
     low, high = np.full(forms.rows, -np.inf), np.full(forms.rows, np.inf)
     if first.is_count and second.is_count:
         low[:] = 0.0
-        if first.number == second.number and not (first.counted & ~second.counted).any():
-            high[:] = 1.0
+        high[:] = forms.by_row(moments.total(first.number)[forms.pair_class])
+        if counts_among(first, second, moments):
+            high[:] = np.fmin(high, 1.0)
     return low, high
+
+
+def counts_among(first: Statistic, second: Statistic, moments: Moments) -> bool:
+    """Whether all that the first counts is counted by the second, too."""
+    numbers = first.number, second.number
+    among = numbers[0] == numbers[1] or (
+        numbers in moments.sums
+        and np.array_equal(moments.sums[numbers], moments.sums[numbers[:1]])
+    )
+    return bool(among and not (first.counted & ~second.counted).any())
 
 
 def average_ends(top: Statistic, moments: Moments, forms: Forms) -> Ends:

@@ -100,7 +100,8 @@ def ratio_interval(
     """{R: (N − R·D)² ≤ quantile²·Var(N − R·D)} among what is `possible`, from end to end.
 
     `covariance` has Var N, Cov(N, D) and Var D. Where D may be 0 the set has no end of its own on
-    one side or on both: the quotient is then not told there.
+    one side: the quotient is then not told there; where N may be 0, too, it is on neither, whatever
+    between two ends is out.
 
     >>> far = np.array([-99.0]), np.array([99.0])
     >>> one, five, ten = np.array([1.0]), np.array([5.0]), np.array([10.0])
@@ -120,7 +121,8 @@ def ratio_interval(
         ends = larger / a, c / larger
     first, second = np.fmin(*ends), np.fmax(*ends)
     # with a ≤ 0 it is what lies outside of the two roots, or everything
-    below, above = first >= possible[0], second <= possible[1]
+    open_ = c <= 0
+    below, above = (first >= possible[0]) | open_, (second <= possible[1]) | open_
     low = np.where(a > 0, first, np.where(below | ~above, possible[0], second))
     high = np.where(a > 0, second, np.where(above | ~below, possible[1], first))
     low, high = (np.fmin(np.fmax(end, possible[0]), possible[1]) for end in (low, high))

@@ -26,6 +26,7 @@ from sfumato.operators.estimator import (
     Moments,
     Statistic,
     Totals,
+    counts_among,
     sum_by,
 )
 
@@ -113,7 +114,7 @@ class _RangeSums:
         pair = estimated.pair(forms)
         self._row = np.where(pair >= 0, forms.row[pair], -1)
         self._rows, self._statistics = forms.rows, statistics
-        moments = estimated.moments
+        self._moments = moments = estimated.moments
         pool = np.zeros(moments.classes, np.int64) if moments.pool is None else moments.pool
         self._pool = pool[moments.of]
         self._pool_of_row = np.zeros(self._rows, np.int64)
@@ -189,15 +190,16 @@ class _RangeSums:
         """All R for which the first sum less R times the second can be 0, found by halving."""
         first, second = self._statistics
         least, most = np.full(self._rows, -np.inf), np.full(self._rows, np.inf)
+        above, below = self._ends([1.0, 0.0]), self._ends([0.0, 1.0])
         if first.is_count and second.is_count:
-            least[:] = 0.0
+            among = counts_among(first, second, self._moments)
+            least[:], most = 0.0, np.fmin(above[1], 1.0) if among else above[1]
         h, counted = self._values
         if self._shares[0] is self._shares[1] and (counted[(h != 0) & (self._row >= 0)] == 1).all():
             least, most = np.full(self._rows, np.inf), np.full(self._rows, -np.inf)
             asked = (counted == 1) & (self._row >= 0)  # an average is among its values
             np.minimum.at(least, self._row[asked], h[asked])
             np.maximum.at(most, self._row[asked], h[asked])
-        above, below = self._ends([1.0, 0.0]), self._ends([0.0, 1.0])
         with np.errstate(divide="ignore", invalid="ignore"):
             value = sums[0] / sums[1]
             corners = [top / bottom for top in above for bottom in below]

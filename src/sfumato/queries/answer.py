@@ -279,7 +279,7 @@ def estimate_text(
         digits = 0
     ends = f"{_number(low, digits)} … {_number(high, digits)}"
     percent = "" if confidence is None else f"{100 * confidence:.6g} %: "
-    if abs(low + high - 2 * value) > _LOPSIDED * (high - low):
+    if not abs(low + high - 2 * value) <= _LOPSIDED * (high - low) < math.inf:
         return f"{_number(value, digits)} ({percent}{ends})"
     error = (
         f"{_number(value, digits)} ± {_number(stderr, digits if stderr >= 1 else max(digits, 1))}"
@@ -288,5 +288,5 @@ def estimate_text(
 
 
 def _number(value: float, digits: int) -> str:
-    text = f"{value:,.{digits}f}"
+    text = f"{value:,.{digits}f}".replace("inf", "∞")
     return text[1:] if text.startswith("-") and not text.strip("-0.,") else text

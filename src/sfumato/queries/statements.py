@@ -148,7 +148,8 @@ def over(term: Term, columns: Mapping[str, Node]) -> Node:
 
 def _replaced(tree: Node, columns: Mapping[str, Node]) -> Node:
     def replace(node: Node) -> Node:
-        return columns[node.name].copy() if isinstance(node, exp.Column) else node
+        # a range has no column of its own: conditions on it are weighed and never run
+        return columns.get(node.name, node).copy() if isinstance(node, exp.Column) else node
 
     return tree.transform(replace)
 
