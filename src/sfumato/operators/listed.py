@@ -63,9 +63,15 @@ class ListedEstimated(Estimated):
     """
 
     def __init__(self, moments: Moments, table: BlockTable, name: str = "shrunk") -> None:
-        self.moments, self.table, self.name = moments, table, name
-        self.values = table.listed.shape[1]
-        self._block = np.searchsorted(self.table.first, moments.shown[0], side="right") - 1
+        self.table, self.name, self.values = table, name, table.listed.shape[1]
+        self._block = np.searchsorted(table.first, moments.shown[0], side="right") - 1
+        self.moments = moments
+        of = moments.of * len(self.weights) + self._references()
+        distinct, of = np.unique(of, return_inverse=True)
+        # the weight that tells the gain of a class; the class that it was a part of
+        self.reference, self._whole = distinct % len(self.weights), distinct // len(self.weights)
+        pool = self._whole if moments.pool is None else moments.pool[self._whole]
+        self.moments = replace(moments, classes=len(distinct), of=of.reshape(-1), pool=pool)
         self._sums: dict[tuple[Hashable, ...], Any] = {}
         self._fits: list[tuple[IntArray, Deviations]] = []
         self._counts: dict[Hashable, FloatArray] = {}
@@ -98,13 +104,31 @@ class ListedEstimated(Estimated):
             free_part.data = np.maximum(free_part.data, 0.0)
         return free_part
 
-    @cached_property
-    def reference(self) -> IntArray:
-        """By class: the weight that tells its gain. A count does, unless it is known exactly."""
-        sizes = [np.asarray(self.loose(w, w).sum(axis=1)).reshape(-1) for w in self.weights]
-        records = np.asarray(self.by_block(self.weights[0]).sum(axis=1)).reshape(-1)
-        free = np.stack(sizes, axis=1) > _NOTHING * np.maximum(records, _NOTHING)[:, None]
-        return np.where(free.any(axis=1), free.argmax(axis=1), 0)
+    def _references(self) -> IntArray:
+        """By line: the first weight that is not known exactly of the class in the block.
+
+        Of a block that a class has whole the count is known, but no sum: such blocks are a class
+        by themselves, with a δ of the sum.
+        """
+        pair = self.moments.of * len(self.table.rows) + self._block
+        distinct, same = np.unique(pair, return_inverse=True)
+        rows = self.table.rows[distinct % len(self.table.rows)]
+
+        def share(*weights: Hashable) -> FloatArray:
+            return sum_by(same.reshape(-1), self.moments.both(*weights), len(rows)) / rows
+
+        records = np.maximum(share(self.weights[0]), _NOTHING)
+        free = [share(w, w) - share(w) ** 2 > _NOTHING * records for w in self.weights]
+        return np.stack(free).argmax(axis=0)[same.reshape(-1)]
+
+    def _parts_of(self, forms: Forms) -> tuple[Forms, IntArray]:
+        """The same for the parts of the classes, and which pair each of their pairs was."""
+        width = np.diff(forms.starts)[self._whole]
+        begins = forms.starts[self._whole] - (np.cumsum(width) - width)
+        pair = np.repeat(begins, width) + np.arange(width.sum())
+        profile, row = forms.profile[self._whole], forms.row[pair]
+        cells = self._listed(forms.cells)
+        return replace(forms, profile=profile, row=row, cells=cells), pair
 
     @cached_property
     def free(self) -> Any:
@@ -273,12 +297,12 @@ class ListedEstimated(Estimated):
         return np.asarray(there @ self.table.counts)
 
     def reached(self, forms: Forms) -> BoolArray:
-        whole = replace(forms, cells=self._listed(forms.cells))
         if len(self.table.rows) == 1:  # what no bucket lists nobody has
-            there = np.isin(np.arange(int(forms.first[-1])), whole.cells)
+            there = np.isin(np.arange(int(forms.first[-1])), self._listed(forms.cells))
             return np.asarray(there[forms.pair_form])
-        every = np.ones(whole.cells.shape)
-        return np.asarray(summed(whole, self.possible(), every) > 0, np.bool_)
+        parts, pair = self._parts_of(forms)
+        number = summed(parts, self.possible(), np.ones(parts.cells.shape))
+        return np.asarray(sum_by(pair, number, forms.pairs) > 0, np.bool_)
 
     def _listed(self, by_column: Any) -> Any:
         """What stands by profile and value of every column, for the values that are listed."""
@@ -292,7 +316,7 @@ class ListedEstimated(Estimated):
         return np.asarray(forms.by_row(totals) > 0, np.bool_)
 
     def read(self, forms: Forms, statistics: Sequence[Statistic]) -> Totals:
-        forms = replace(forms, cells=self._listed(forms.cells))
+        forms, _ = self._parts_of(forms)
         statistics = [
             replace(each, values=self._listed(each.values), there=self._listed(each.there))
             for each in statistics
