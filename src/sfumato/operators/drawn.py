@@ -228,7 +228,7 @@ class _DrawnSums:
             error = self._covariances(0.0)  # without bias
         if self._rows and len(several) == 1 and self._statistics[0].is_count:
             ends = partial(self._count_ends, values[0])
-        return Totals(
+        totals = Totals(
             values,
             self._unbiased,
             np.stack([self._count(statistic) > 0 for statistic in self._statistics]),
@@ -237,6 +237,9 @@ class _DrawnSums:
             quotients_of(self._statistics, self._moments, self._forms),
             ends=ends,
         )
+        if self._rows and ends is None and len(several) == 1 and self._estimated.shrinks:
+            return replace(totals, ends=partial(self._sum_ends, totals))
+        return totals
 
     def _covariances(self, usual: float) -> FloatArray:
         many = len(self._statistics)
@@ -246,8 +249,11 @@ class _DrawnSums:
                 covariances[i, j] = covariances[j, i] = self._covariance(i, j, usual)
         return covariances
 
-    def _count(self, each: Statistic) -> FloatArray:
+    def _count(self, each: Statistic, *, drawn: bool = False) -> FloatArray:
+        """Its records; or how many draws they are copies of."""
         sums = self._moments.sums[(each.number,)]
+        if drawn and self._moments.copies is not None:
+            sums = sums / self._moments.copies
         return self._forms.by_row(self._estimated.counted(self._forms, sums, each.there))
 
     def _of_statistics(self) -> list[_Row]:
@@ -399,6 +405,22 @@ class _DrawnSums:
         low, high = np.clip(low, 0.0, row.people), np.clip(high, 0.0, row.people)
         return np.fmin(low, value), np.fmax(high, value)
 
+    def _sum_ends(self, plain: Totals, quantile: float) -> Ends:
+        """As a normal law has it, and as far as its count may be off, whose law is not normal where
+        few are drawn; of what is never below 0, not below."""
+        (row,), (statistic,) = self._rows, self._statistics
+        low, high = plain.interval(plain.values[0], np.sqrt(plain.variance([1.0])), quantile, [1.0])
+        least, most = average_ends(statistic, self._moments, self._forms)
+        if statistic.scale is not None:
+            each = np.sqrt(plain.noise[0, 0] / row.cells.variance)
+            each = np.copysign(each, self._estimated.independent(self._forms, statistic))
+            for end in self._count_ends(row.shown, quantile):
+                moved = plain.unbiased[0] + each * (end - row.cells.unbiased)
+                low, high = np.fmin(low, moved), np.fmax(high, moved)
+        low = np.where(least >= 0, np.fmax(low, 0.0), low)
+        high = np.where(most <= 0, np.fmin(high, 0.0), high)
+        return np.fmin(low, plain.values[0]), np.fmax(high, plain.values[0])
+
     def _covariance(self, i: int, j: int, usual: float) -> FloatArray:
         """From what is seen, and as if so many records more were like those of the release."""
         estimated, forms, pair = self._estimated, self._forms, (i, j)
@@ -407,5 +429,5 @@ class _DrawnSums:
         if estimated.rows is None or not usual:
             return seen
         whole = estimated.covariance(forms, first, second, independent=True)
-        number = np.minimum(*(self._count(self._statistics[k]) for k in pair))
+        number = np.minimum(*(self._count(self._statistics[k], drawn=True) for k in pair))
         return np.asarray((number * seen + usual * whole) / (number + usual))

@@ -393,8 +393,7 @@ def counts_among(first: Statistic, second: Statistic, moments: Moments) -> bool:
     """Whether all that the first counts is counted by the second, too."""
     numbers = first.number, second.number
     among = numbers[0] == numbers[1] or (
-        numbers in moments.sums
-        and np.array_equal(moments.sums[numbers], moments.sums[numbers[:1]])
+        numbers in moments.sums and np.array_equal(moments.sums[numbers], moments.sums[numbers[:1]])
     )
     return bool(among and not (first.counted & ~second.counted).any())
 

@@ -115,11 +115,12 @@ class ListedEstimated(Estimated):
         rows = self.table.rows[distinct % len(self.table.rows)]
 
         def share(*weights: Hashable) -> FloatArray:
-            return sum_by(same.reshape(-1), self.moments.both(*weights), len(rows)) / rows
+            summed_lines = sum_by(same.reshape(-1), self.moments.both(*weights), len(rows))
+            return np.asarray(summed_lines / rows)
 
         records = np.maximum(share(self.weights[0]), _NOTHING)
         free = [share(w, w) - share(w) ** 2 > _NOTHING * records for w in self.weights]
-        return np.stack(free).argmax(axis=0)[same.reshape(-1)]
+        return np.asarray(np.stack(free).argmax(axis=0)[same.reshape(-1)])
 
     def _parts_of(self, forms: Forms) -> tuple[Forms, IntArray]:
         """The same for the parts of the classes, and which pair each of their pairs was."""

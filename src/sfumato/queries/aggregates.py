@@ -2,8 +2,8 @@
 
 A rule names the linear statistics T_j that an aggregate needs and a function f(T) of them, written
 over arrays. The evaluator estimates T with its covariance, so that the error bar of f follows by
-the delta method, or from draws of T where f bends, whatever the kind of release. What needs the
-order of values is no function of sums: see `ordered`.
+the delta method, or from all T that are likely where f bends, whatever the kind of release. What
+needs the order of values is no function of sums: see `ordered`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Rule:
     needs_number: bool = True
     of_nobody: float | None = None  # over an empty group that `keys` shows
     always: bool = False  # whether it is a number even where no record is
-    least: float | None = None  # it is of more records than this, and its interval is from draws
+    least: float | None = None  # it is of more records than this, and bends
     ratio: bool = False  # of one sum by another
     order: Literal["", "cont", "disc", "least", "most", "different"] = ""
     share: float | None = None  # of a quantile; None where it is said, as `QUANTILE_CONT(x, 0.9)`

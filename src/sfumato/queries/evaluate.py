@@ -15,6 +15,7 @@ from sfumato.limits import check_rows
 from sfumato.operators.estimator import Estimated, Forms, Moments, Totals
 from sfumato.queries.aggregates import Aggregate
 from sfumato.queries.answer import Answer
+from sfumato.queries.bending import furthest
 from sfumato.queries.bucketed import BucketedSource
 from sfumato.queries.classes import ByValue, LineClasses, different
 from sfumato.queries.grid import grid
@@ -24,7 +25,6 @@ from sfumato.queries.question import Question
 from sfumato.queries.question_plan import Planned, QuestionPlan
 from sfumato.queries.ranges import GeneralizedSource
 from sfumato.queries.session import Session, session_of
-from sfumato.queries.simulated import simulated
 from sfumato.queries.sources import QuestionSource, Request
 from sfumato.queries.statements import answer as answer_statement
 from sfumato.queries.statements import answer_columns
@@ -218,7 +218,7 @@ class Evaluation:
         """Value, standard error and interval of an aggregate."""
         with np.errstate(all="ignore"):
             if aggregate.bends:
-                value, stderr, low, high = simulated(aggregate, totals, self._request.quantile)
+                value, stderr, low, high = furthest(aggregate, totals, self._request.quantile)
                 defined = np.isfinite(value)
             else:
                 value = aggregate.combine(*totals.values)
