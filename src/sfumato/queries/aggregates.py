@@ -124,7 +124,7 @@ class Aggregate:
 
     @property
     def bends(self) -> bool:
-        """Whether its interval is from draws of its sums: a tangent is too far off."""
+        """Whether its interval is as far as it goes where its sums may be: no tangent is near."""
         return any(call.rule.least is not None for call in self.calls)
 
     @cached_property
