@@ -42,7 +42,7 @@ USUAL_L, USUAL_BETA = 10, 3
 def measured(table: Table, promise: str, way: str | Mechanism) -> tuple[float, float] | None:
     """GCP and CPU seconds; None where the promise cannot be kept."""
     profile = take_profile(table)
-    whole = WholeTable(table, profile, True)
+    whole = WholeTable(table)
     draws = Draws.from_seed(1)
     mechanism = parse_mechanism(way) if isinstance(way, str) else way
     began = time.process_time()

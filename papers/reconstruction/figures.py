@@ -298,7 +298,7 @@ class Study:
 def study(name: str, table: pa.Table, quasi: tuple[str, ...], sensitive: str) -> Study:
     declared = read(table.select([*quasi, sensitive]), quasi=quasi, sensitive=sensitive)
     (histogram,) = take_profile(declared).histograms.values()
-    cells = count_cells(declared, sensitive, histogram.values)
+    cells = count_cells(declared, sensitive)
     return Study(name, histogram.rows, len(histogram.values), cells)
 
 

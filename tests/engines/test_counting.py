@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,12 @@ from hypothesis import strategies as st
 
 import sfumato as sf
 from sfumato.columns import Values
-from sfumato.engines.coding import SensitiveCoder, person_keys
-from sfumato.engines.counting import check_keys, count_cells, take_profile
-from sfumato.engines.stream import ranks_in_value
+from sfumato.engines.counting import check_keys, count_cells, sensitive_codes, take_profile
+from sfumato.engines.stream import person_keys, ranks_in_value
 from sfumato.errors import DataError
 from sfumato.table import staging
 from sfumato.table.sources import Source
+from sfumato.table.staging import stage
 
 
 @given(
@@ -64,7 +65,7 @@ def test_cells_against_a_slow_twin(rows: list[tuple[Any, Any, str]], coded: bool
     )
     table = sf.read(data, quasi=["t", "n"], sensitive="s")
     values = take_profile(table).histograms["s"].values
-    cells = count_cells(table, "s", values)
+    cells = count_cells(table, "s")
     codes = cells.quasi_codes()
     found = {
         (
@@ -88,7 +89,7 @@ def test_missing_quasi_values_of_coded_text_have_a_code(tmp_path: Path) -> None:
     pq.write_table(people, tmp_path / "people.parquet", store_schema=False)
     table = sf.read(tmp_path / "people.parquet", quasi="d", sensitive="s")
     assert pa.types.is_dictionary(next(table.batches(["d"])).column("d").type)
-    cells = count_cells(table, "s", (0, 1, 2, 3))
+    cells = count_cells(table, "s")
     codes = cells.quasi_codes()["d"]
     assert int(codes.min()) == 0
     counted = Counter[Any]()
@@ -101,7 +102,7 @@ def test_too_many_combinations() -> None:
     data = pa.table({**{f"q{i}": range(2000) for i in range(6)}, "s": ["a", "b"] * 1000})
     table = sf.read(data, quasi=[f"q{i}" for i in range(6)], sensitive="s")
     with pytest.raises(DataError, match="too many combinations"):
-        count_cells(table, "s", ("a", "b"))
+        count_cells(table, "s")
 
 
 sensitive_arrays = st.one_of(
@@ -135,7 +136,7 @@ def test_codes_find_their_values(array: pa.Array) -> None:
     """The value at a record's code is the record's value; counts are those of the codes."""
     table = sf.read(pa.table({"s": array}), quasi=[], sensitive="s", missing="value")
     histogram = take_profile(table).histograms["s"]
-    codes = SensitiveCoder(table, "s", histogram.values)(next(table.batches(["s"])).column("s"))
+    codes = sensitive_codes(stage(table), "s")
     for value, code in zip(array.to_pylist(), codes.tolist(), strict=True):
         if value is None or value != value:
             assert histogram.values[code] is None
@@ -145,10 +146,24 @@ def test_codes_find_their_values(array: pa.Array) -> None:
 
 
 def test_numbers_outside_the_domain_have_no_code() -> None:
-    table = sf.read(pa.table({"s": [10, 12]}), quasi=[], sensitive="s")
-    coder = SensitiveCoder(table, "s", (10, 12))
     array = pa.array([10, 11, 12, 13, 9, -(2**63), 2**63 - 1, None])
-    assert coder(array).tolist() == [0, -1, 1, -1, -1, -1, -1, -1]
+    codes = staging.codes_among(array, pa.array([10, 12]))
+    assert codes.tolist() == [0, -1, 1, -1, -1, -1, -1, -1]
+
+
+def test_codes_follow_the_domain_that_is_stated_last() -> None:
+    """Rows are read once; codes are those of whichever domain holds when they are used."""
+    data = pa.table({"q": ["b", None, "c", "a"], "s": ["y", "x", "y", None]})
+    table = sf.read(data, quasi="q", sensitive="s", missing="value")
+    for stated, q, s in (
+        ({}, [1, 3, 2, 0], [1, 0, 1, 2]),
+        ({"q": Values(("z", "c")), "s": Values(("w", "y", "x"))}, [3, 4, 1, 2], [1, 2, 1, 3]),
+    ):
+        rows = stage(replace(table, domains=stated))
+        (batch,) = rows.batches(["q", "s"])
+        codes = staging.codes_of(batch, ["q", "s"])
+        assert (codes["q"].tolist(), codes["s"].tolist()) == (q, s)
+        assert [c.to_pylist() for c in batch.columns] == [c.to_pylist() for c in data.columns]
 
 
 def test_person_keys_tell_people_and_values_apart() -> None:

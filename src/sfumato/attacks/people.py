@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.draws import Draws, IntArray, Positions
-from sfumato.engines.coding import SensitiveCoder
 from sfumato.engines.counting import take_profile
 from sfumato.profile import Histogram
 from sfumato.release import Release, typed_values
 from sfumato.table import Table
 from sfumato.table.sources import ColumnMap
+from sfumato.table.staging import codes_among
 
 Codes = list[IntArray]  # one array per quasi column, in the order of the columns
 
@@ -79,8 +79,8 @@ def read_people(table: Table, column: str) -> People:
     read = {name: [plain(batch.column(name)) for batch in batches] for name in names}
     records = pa.table({n: pa.chunked_array(parts, table.type_of(n)) for n, parts in read.items()})
     coded = {
-        name: SensitiveCoder(table, name, histograms[name].values)(plain(records.column(name)))
-        for name in table.sensitive
+        name: codes_among(plain(records.column(name)), pa.array(h.values, table.type_of(name)))
+        for name, h in histograms.items()
     }
     kept = np.flatnonzero(np.min(list(coded.values()), axis=0) >= 0)
     records, histogram = records.take(pa.array(kept)), histograms[column]

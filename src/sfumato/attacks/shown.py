@@ -14,10 +14,10 @@ import pyarrow as pa
 from sfumato.attacks.people import People, plain
 from sfumato.attacks.views import RecordsView
 from sfumato.columns import list_some
-from sfumato.engines.coding import SensitiveCoder
 from sfumato.errors import DataError
 from sfumato.table import Table
 from sfumato.table.sources import find_source
+from sfumato.table.staging import codes_among
 
 
 def see_shown(table: Table, shown: Any, people: People) -> tuple[RecordsView, str | None]:
@@ -38,7 +38,8 @@ def see_shown(table: Table, shown: Any, people: People) -> tuple[RecordsView, st
         for name in names
     }
     assert people.histogram is not None
-    codes = SensitiveCoder(table, people.column, people.histogram.values)(read.pop(people.column))
+    array = read.pop(people.column)
+    codes = codes_among(array, pa.array(people.histogram.values, array.type))
     coded = np.flatnonzero(codes >= 0)
     note = None
     if len(coded) < len(codes):

@@ -14,7 +14,6 @@ from sfumato.audits.findings import Finding
 from sfumato.columns import in_json
 from sfumato.draws import Draws, IntArray
 from sfumato.engines.choosing import with_counts
-from sfumato.engines.coding import SensitiveCoder
 from sfumato.engines.counting import take_profile
 from sfumato.errors import DataError, SfumatoError
 from sfumato.guarantees import Guarantee, parse_guarantee
@@ -25,7 +24,7 @@ from sfumato.scratch import scratch_database
 from sfumato.table import Bins, Missing, Table, read
 from sfumato.table.quasi_k import QuasiMerge
 from sfumato.table.sources import find_source
-from sfumato.table.staging import stage
+from sfumato.table.staging import codes_of, stage
 
 if TYPE_CHECKING:
     from sfumato.audits.replay import Matches
@@ -114,16 +113,16 @@ class AuditCase:
         """The raw quasi-identifiers, `persons`, and the codes of the sensitive columns as
         `__code_0` …"""
         table = self.looked_at
-        coders = {n: SensitiveCoder(table, n, h.values) for n, h in self.profile.histograms.items()}
+        assert self.profile.rows  # values outside a stated domain are refused there
         shown = [*table.quasi, *self.persons.values()]
 
         def coded(batch: pa.RecordBatch) -> pa.RecordBatch:
             arrays = [_decoded(batch.column(name)) for name in shown]
-            arrays += [pa.array(coder(batch.column(name))) for name, coder in coders.items()]
+            arrays += map(pa.array, codes_of(batch, table.sensitive).values())
             return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
         # whoever names a published column as the key has it twice
-        return map(coded, table.batches(tuple(dict.fromkeys([*shown, *coders]))))
+        return map(coded, table.batches(tuple(dict.fromkeys([*shown, *table.sensitive]))))
 
     @cached_property
     def _schema(self) -> pa.Schema:

@@ -14,7 +14,7 @@ from sfumato.audits.findings import Finding
 from sfumato.columns import Column, Range, Values, value_text, value_to_json
 from sfumato.engines.binning import bins_of
 from sfumato.engines.publication import missing_rule
-from sfumato.engines.quasi import QuasiColumn
+from sfumato.engines.shown import domain_of
 from sfumato.engines.together import told_by_release
 from sfumato.guarantees import ReconstructionPrivacy
 from sfumato.mechanisms.buckets.ways import BucketMechanism
@@ -28,7 +28,6 @@ from sfumato.release import (
 )
 from sfumato.release.manifest import BlockNode, PerturbedPart
 from sfumato.release.values import in_utc
-from sfumato.table.staging import is_coded
 
 
 @concerns(Release)
@@ -106,10 +105,7 @@ def _strange(case: AuditCase, column: Column) -> Iterator[str]:
         except pa.ArrowInvalid:  # values of another type, as after a merge that nobody states
             yield f"the type of {name}"
             return
-        coded = seen.dictionary_encode() if is_coded(kind) else None
-        again = QuasiColumn(case.table, name, None if coded is None else coded.dictionary)
-        again.add(seen if coded is None else coded.indices)
-        kept = again.column().domain
+        kept = domain_of(case.table, name, seen)
     if not isinstance(domain, Values) or not isinstance(kept, Values):
         yield from [] if domain == kept else [f"the domain of {name}"]
         return

@@ -21,7 +21,7 @@ from sfumato.operators.base import FloatArray
 from sfumato.profile import BinnedCounts, Holdings
 from sfumato.scratch import scratch_database
 from sfumato.table import Table
-from sfumato.table.staging import Staged, stage, staged
+from sfumato.table.staging import Staged, codes_of, stage, staged
 
 BINS = 32  # of a column of numbers: about as many records in each
 MOST_VALUES = 62  # of other columns: rarer values share a bin
@@ -134,9 +134,8 @@ class Packer:
     of their bins. `fields` has a place for every bin, then one for the number.
     """
 
-    def __init__(self, rows: Staged, holdings: Holdings, bins: Sequence[ColumnBins]) -> None:
+    def __init__(self, holdings: Holdings, bins: Sequence[ColumnBins]) -> None:
         self.bins, self._holdings = bins, holdings
-        self._codes = {h.column: rows.codes_in(h.column, h.values) for h in holdings.columns}
         bits = [column_bins.number.bit_length() for column_bins in bins]
         bits.append(max(len(holdings.counts).bit_length(), 1))
         word, used, self.fields = 0, 0, list[_Field]()
@@ -153,10 +152,7 @@ class Packer:
         for bins, bin_field in zip(self.bins, self.fields, strict=False):
             bin_codes = bins.of(batch.column(bins.column)).astype(np.int64)
             keys[bin_field.word] |= bin_codes << bin_field.shift
-        codes = {
-            column: code[batch.column(column).indices.fill_null(len(code) - 1).to_numpy()]
-            for column, code in self._codes.items()
-        }
+        codes = codes_of(batch, [view.column for view in self._holdings.columns])
         keys[self.fields[-1].word] |= self._holdings.numbers(codes) << self.fields[-1].shift
         return pa.RecordBatch.from_arrays([pa.array(key) for key in keys], schema=self.schema)
 
@@ -164,7 +160,7 @@ class Packer:
 def count_binned(table: Table, holdings: Holdings) -> BinnedCounts:
     """People by the bins of all quasi columns and by what they have in the sensitive ones."""
     table = stage(table)
-    packer = Packer(staged(table), holdings, bins_of(table))
+    packer = Packer(holdings, bins_of(table))
     columns = (*table.quasi, *table.sensitive)
     packed = staged(table).map(columns, packer, packer.schema).counted(*packer.names)
     connection = scratch_database(counting=True)

@@ -72,7 +72,7 @@ def with_counts(profile: Profile, possible: Sequence[Mechanism], table: Table) -
         return profile
     (histogram,) = profile.histograms.values()
     if profile.cells is None and any(candidate.needs_cells for candidate in possible):
-        profile = replace(profile, cells=count_cells(table, histogram.column, histogram.values))
+        profile = replace(profile, cells=count_cells(table, histogram.column))
     answerable = len(possible) == 1 or len(histogram.values) <= MOST_IN_BLOCKS
     if (
         profile.binned is None

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfumato.columns import Range, Value, Values
+from sfumato.columns import Value
 from sfumato.draws import IntArray
 from sfumato.errors import DataError
 from sfumato.operators.base import FloatArray
@@ -17,7 +17,7 @@ from sfumato.pace import Progress as Progress  # told to everybody above
 from sfumato.profile import Cells, Histogram, Holders, Holdings, Profile
 from sfumato.table import Table
 from sfumato.table.reading import MARKERS
-from sfumato.table.staging import MOST_VALUES, Staged, no_progress, stage, staged
+from sfumato.table.staging import Staged, codes_of, no_progress, stage, staged, stated_values
 
 __all__ = ["Progress", "no_progress"]
 
@@ -35,33 +35,20 @@ def take_profile(
     rows = staged(stage(table, threads=threads, progress=progress))
     histograms = {}
     for column in table.sensitive:
-        counted = rows.people.count(rows.columns[column])
-        shown = rows.restored(column, counted.column(0).combine_chunks()).to_pylist()
-        counts = dict(zip(shown, counted.column("n").to_pylist(), strict=True))
-        values = sensitive_domain(table, column, counts)
-        people_by_value = np.array([counts.get(value, 0) for value in values], np.int64)
-        histograms[column] = Histogram(column, values, people_by_value)
+        counted, domain = rows.people.count(rows.columns[column]), rows.domains[column]
+        counts = np.zeros(len(domain), np.int64)
+        counts[counted.column(0).to_numpy()] = counted.column("n").to_numpy()
+        stated = stated_values(column, table.domains.get(column))
+        values = tuple(domain.to_pylist())
+        strangers = {*values} - {*stated, None} if stated else set()
+        if strangers:
+            outside = [value in strangers for value in values]
+            raise DataError(
+                f"Column {column!r} of {table.label} has {counts[outside].sum():,} rows with "
+                f"values outside the stated domain. {_what_differs(strangers, stated)}"
+            )
+        histograms[column] = Histogram(column, (*stated, *values[len(stated) :]), counts)
     return Profile(rows.number, histograms, dropped=rows.dropped)
-
-
-def sensitive_domain(table: Table, column: str, counts: Mapping[Value, int]) -> tuple[Value, ...]:
-    """The ordered domain of a sensitive column: what is stated, else what occurs; missing last."""
-    occurring = [value for value in counts if value is not None]
-    stated = table.domains.get(column)
-    if isinstance(stated, Range):
-        values = _range_values(column, stated)
-    elif isinstance(stated, Values):
-        values = stated.values
-    else:
-        values = tuple(sorted(occurring))
-    strangers = set(occurring) - set(values)
-    if strangers:
-        rows = sum(counts[value] for value in strangers)
-        raise DataError(
-            f"Column {column!r} of {table.label} has {rows:,} rows with values outside the stated "
-            f"domain. {_what_differs(strangers, values)}"
-        )
-    return (*values, None) if None in counts and None not in values else values
 
 
 def _what_differs(strangers: set[Value], values: tuple[Value, ...]) -> str:
@@ -73,16 +60,6 @@ def _what_differs(strangers: set[Value], values: tuple[Value, ...]) -> str:
     if any(text.strip() in values for text in texts):
         return "If blanks around texts mean nothing, say --trim."
     return "State them too, or drop the rows."
-
-
-def _range_values(column: str, stated: Range) -> tuple[Value, ...]:
-    low, high = stated.low, stated.high
-    if not isinstance(low, int) or not isinstance(high, int) or high - low >= MOST_VALUES:
-        raise DataError(
-            f"The domain stated for the sensitive column {column!r} must be a list of values or a "
-            f"range of at most {MOST_VALUES:,} integers. For other numbers give bins."
-        )
-    return tuple(range(low, high + 1))
 
 
 def check_keys(table: Table) -> int:
@@ -102,11 +79,12 @@ def check_keys(table: Table) -> int:
     return int(total - different)
 
 
-def count_cells(table: Table, column: str, values: tuple[Value, ...]) -> Cells:
+def count_cells(table: Table, column: str) -> Cells:
     """Counts by all quasi columns and one sensitive column."""
     rows = staged(stage(table))
     counted = rows.people.count(*(rows.columns[name] for name in (*table.quasi, column)))
-    domains, key, combinations = [], np.zeros(counted.num_rows, np.int64), len(values)
+    domains, key = [], np.zeros(counted.num_rows, np.int64)
+    combinations = values = len(rows.domains[column])
     for index, name in enumerate(table.quasi):
         column_codes = counted.column(index).combine_chunks()
         domain = sorted_domain(rows, name, column_codes)
@@ -119,8 +97,8 @@ def count_cells(table: Table, column: str, values: tuple[Value, ...]) -> Cells:
         key *= len(domain)
         key += pc.index_in(column_codes, value_set=domain).to_numpy()
         domains.append(tuple(rows.restored(name, domain).to_pylist()))
-    sensitive = codes_of(rows, column, values, counted.column(len(table.quasi)))
-    order = np.argsort(key * len(values) + sensitive)
+    sensitive = counted.column(len(table.quasi)).to_numpy().astype(np.int64)
+    order = np.argsort(key * values + sensitive)
     counts = counted.column("n").to_numpy()[order]
     return Cells(table.quasi, tuple(domains), key[order], sensitive[order], counts)
 
@@ -142,12 +120,10 @@ def whole_column(table: Table, column: str) -> tuple[pa.Array, IntArray]:
     return rows.restored(column, domain), codes
 
 
-def codes_of(
-    rows: Staged, column: str, values: tuple[Value, ...], found: pa.ChunkedArray
-) -> IntArray:
-    """The places among `values` of what SQL tells of a sensitive column."""
-    code = rows.codes_in(column, values)
-    return np.asarray(code[found.cast(pa.int64()).fill_null(len(code) - 1).to_numpy()])
+def sensitive_codes(table: Table, column: str) -> IntArray:
+    """The code of every row of a staged table, in the domain of a sensitive column."""
+    batches = table.batches([column])
+    return np.concatenate([codes_of(batch, [column])[column] for batch in batches])
 
 
 def count_holdings(table: Table, histograms: Mapping[str, Histogram]) -> Holdings:
@@ -167,10 +143,7 @@ def count_holdings(table: Table, histograms: Mapping[str, Histogram]) -> Holding
         )
     rows = staged(stage(table))
     counted = rows.people.count(*(rows.columns[name] for name in histograms))
-    codes = [
-        codes_of(rows, name, histogram.values, counted.column(index))
-        for index, (name, histogram) in enumerate(histograms.items())
-    ]
+    codes = [counted.column(k).to_numpy().astype(np.int64) for k in range(len(sizes))]
     order = np.lexsort(codes[::-1])
     combinations = np.stack(codes, axis=1)[order]
     return Holdings(tuple(histograms.values()), combinations, counted.column("n").to_numpy()[order])
@@ -207,8 +180,7 @@ def count_holders(table: Table) -> dict[str, Holders]:
         query = f"SELECT {name}, count(DISTINCT {person}) AS n FROM people GROUP BY ALL"
         counted = pa.Table.from_batches(rows.people.sql(query, name, person))
         counts = np.zeros(len(histogram.values), np.int64)
-        codes = codes_of(rows, column, histogram.values, counted.column(0))
-        counts[codes] = counted.column("n").to_numpy()
+        counts[counted.column(0).to_numpy()] = counted.column("n").to_numpy()
         query = f"SELECT count(DISTINCT {person}) AS n FROM people"
         (everybody,) = rows.people.sql(query, person)
         people = everybody.column("n")[0].as_py()

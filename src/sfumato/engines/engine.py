@@ -12,10 +12,9 @@ from typing import Any, ClassVar, Self
 import pyarrow as pa
 
 from sfumato.draws import Draws
-from sfumato.engines.compact import CompactRows, compact
-from sfumato.engines.from_cells import columns_of, made_rows
+from sfumato.engines.from_cells import made_rows
 from sfumato.engines.options import RunOptions, Written
-from sfumato.engines.quasi import QuasiColumn
+from sfumato.engines.shown import ShownRows
 from sfumato.engines.spelling import restored, spell
 from sfumato.engines.stream import StreamSection, apply_plan, changed
 from sfumato.engines.whole import write_generalized
@@ -23,7 +22,7 @@ from sfumato.mechanisms import CellPlan, Plan, RecordPlan, TablePlan
 from sfumato.profile import Profile
 from sfumato.table import Table
 from sfumato.table.spool import Spool
-from sfumato.table.staging import LARGE, stage, staged
+from sfumato.table.staging import LARGE, stage
 
 
 class LocalEngine:
@@ -59,58 +58,57 @@ class LocalEngine:
     ) -> None:
         self.held.__exit__(kind, error, trace)
 
+    def columns(self, draws: Draws) -> list[str]:
+        """What is read of the table to publish it."""
+        keyed = draws.origin == "key-file" and self.table.key is not None
+        return [*self.table.quasi, *self.table.sensitive, *([str(self.table.key)] if keyed else [])]
+
     def rows(self, plan: RecordPlan, profile: Profile, draws: Draws) -> Iterator[pa.RecordBatch]:
-        """The records that a plan publishes one by one, in compact form."""
-        options, table = self.options, self.table
-        section, read = StreamSection.whole(profile, plan), 0
-        for batch, made in apply_plan(
-            table,
-            profile,
-            plan,
-            draws,
-            section,
-            batch_rows=options.batch_rows,
-            threads=options.threads,
-        ):
-            read += batch.num_rows
-            yield compact(table, profile, batch, made)
-            options.progress("publishing", read, profile.rows)
+        """The records that a plan publishes one by one."""
+        options, table, columns = self.options, self.table, self.columns(draws)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            read = 0
+            for batch in table.batches(columns, options.batch_rows, options.threads):
+                yield batch
+                read += batch.num_rows
+                options.progress("publishing", read, profile.rows)
+
+        section = StreamSection.whole(profile, plan)
+        return apply_plan(table, profile, plan, draws, section, batches())
 
     def write(self, folder: Path, plan: Plan, profile: Profile, draws: Draws) -> Written:
         """Write all files of the release but the manifest."""
         if isinstance(plan, TablePlan):
-            return write_generalized(folder, self.table, profile, plan, draws, self.options)
-        published: Iterator[pa.RecordBatch]
+            return write_generalized(folder, self.table, plan, draws, self.options)
         if isinstance(plan, CellPlan):  # rows follow from counts, wherever the records are
-            quasi = columns_of(self.table, plan)
-            made = made_rows(self.table, plan, draws)
-            published = (compact(self.table, profile, *row) for row in made)
+            rows, published = made_rows(self.table, plan, draws)
         else:
             assert isinstance(plan, RecordPlan), type(plan)
-            domains = staged(self.table).domains
-            quasi = [QuasiColumn(self.table, n, domains.get(n)) for n in self.table.quasi]
+            rows = ShownRows.of(self.table)
             published = self.rows(copy(plan), profile, draws)  # whose tables go with the rows
-        rows, records = CompactRows(self.table, profile, quasi), Spool()
+        records = Spool()
         for batch in published:
             rows.add(batch)
             records.add(batch)
-        return self.spelled(folder, plan, rows, records)
+        return self.spelled(folder, plan, profile, rows, records)
 
     def spelled(
         self,
         folder: Path,
         plan: Plan,
-        rows: CompactRows,
+        profile: Profile,
+        rows: ShownRows,
         records: Iterable[pa.RecordBatch],
         write: Callable[..., None] = spell,
     ) -> Written:
         """Write the files of a release whose `records` have all been added to `rows`."""
-        expected = rows.profile.rows - plan.withheld
+        expected = profile.rows - plan.withheld
         if rows.number != expected:
             raise changed(self.table, f"{rows.number:,} of {expected:,} records arrived")
-        for column in rows.quasi:
-            column.check_stated()
-        columns = rows.spelled()
+        for column in rows.columns:
+            column.check()
+        columns, many = [column.spelled() for column in rows.columns], rows.number > LARGE
 
         def ordered() -> Iterator[pa.RecordBatch]:
             return map(rows.ordered, records)
@@ -118,12 +116,13 @@ class LocalEngine:
         def shown() -> Iterator[pa.RecordBatch]:
             return (restored(columns, batch) for batch in ordered())
 
-        many, listed = rows.number > LARGE, Spool()
         sides = plan.side_tables(shown) if isinstance(plan, RecordPlan) else {}
-        for piece in sides.get("sensitive", ()):
-            listed.add(rows.side(piece))
         if isinstance(plan, RecordPlan) and sides:
+            listed = Spool()
+            for piece in sides["sensitive"]:
+                for batch in piece.to_batches():
+                    listed.add(rows.ordered(batch))
             write(folder, columns, ordered, listed.__iter__, plan.first_buckets, many=many)
         else:
             write(folder, columns, ordered, many=many)
-        return Written(rows.columns(), rows.number)
+        return Written(tuple(column.column() for column in rows.columns), rows.number)

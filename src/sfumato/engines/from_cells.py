@@ -9,59 +9,47 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.draws import Draws
-from sfumato.engines.quasi import QuasiColumn
-from sfumato.mechanisms import CellPlan, Published
+from sfumato.engines.shown import (
+    CodedColumn,
+    PlainColumn,
+    ShownColumn,
+    ShownRows,
+    sensitive_columns,
+)
+from sfumato.mechanisms import CellPlan
 from sfumato.table import Table
-from sfumato.table.staging import is_coded
+from sfumato.table.staging import code_type, is_coded, ordered_domain, staged, stated_values
 
 _BATCH_ROWS = 1 << 17
 
 
-def columns_of(table: Table, plan: CellPlan) -> list[QuasiColumn]:
-    """The quasi columns as the plan publishes them."""
-    columns = []
-    for quasi in plan.quasi():
-        kind = pa.string() if quasi.merged else table.type_of(quasi.column)
-        values = pa.array(quasi.values, kind).drop_null() if is_coded(kind) else None
-        columns.append(QuasiColumn(table, quasi.column, values, merged=quasi.merged))
-    return columns
-
-
 def made_rows(
     table: Table, plan: CellPlan, draws: Draws
-) -> Iterator[tuple[pa.RecordBatch, Published]]:
-    """The rows that a plan makes, as batches of quasi columns and what goes with them; the table
-    is not read again."""
-    values = {
-        quasi.column: pa.array(
-            quasi.values, pa.string() if quasi.merged else table.type_of(quasi.column)
-        )
-        for quasi in plan.quasi()
-    }
-    for emitted in plan.emit(draws):
-        ends = np.cumsum(emitted.counts)
-        total = int(ends[-1]) if len(ends) else 0
-        for start in range(0, total, _BATCH_ROWS):
-            stop = min(start + _BATCH_ROWS, total)
-            low, high = np.searchsorted(ends, [start, stop - 1], side="right")
-            copies = emitted.counts[low : high + 1].copy()
-            copies[0] = min(int(ends[low]), stop) - start
-            if high > low:
-                copies[-1] = stop - int(ends[high - 1])
-            row = np.repeat(np.arange(low, high + 1), copies)
-            arrays = [_column(column, emitted.quasi[name][row]) for name, column in values.items()]
-            quasi = pa.RecordBatch.from_arrays(arrays, names=list(values))
-            codes = {name: code[row] for name, code in emitted.codes.items()}
-            yield quasi, Published(codes, {name: code[row] for name, code in emitted.extra.items()})
+) -> tuple[ShownRows, Iterator[pa.RecordBatch]]:
+    """The rows that a plan makes, and their columns; the table is not read again."""
+    domains = staged(table).domains
+    columns, shown = list[ShownColumn](), dict[str, pa.Array]()  # for each code of the plan
+    for quasi in plan.quasi():
+        name, merged = quasi.column, quasi.merged
+        values = pa.array(quasi.values, pa.string() if merged else table.type_of(name))
+        if is_coded(values.type):
+            stated = () if merged else stated_values(name, table.domains.get(name))
+            domain = ordered_domain(values, stated)
+            columns.append(CodedColumn(table, name, domain, merged=merged))
+            shown[name] = pc.index_in(values, value_set=domain).cast(code_type(len(domain)))
+        else:
+            columns.append(PlainColumn(table, name))
+            shown[name] = values
 
+    def rows() -> Iterator[pa.RecordBatch]:
+        for emitted in plan.emit(draws):
+            cell = np.repeat(np.arange(len(emitted.counts), dtype=np.int32), emitted.counts)
+            arrays = {name: shown[name].take(pa.array(c)) for name, c in emitted.quasi.items()}
+            for name, codes in emitted.codes.items():
+                arrays[name] = pa.array(codes).cast(code_type(len(domains[name])))
+            arrays |= {n: pa.array(c).cast(pa.int32()) for n, c in emitted.extra.items()}
+            cells = pa.RecordBatch.from_pydict(arrays)
+            for start in range(0, len(cell), _BATCH_ROWS):
+                yield cells.take(pa.array(cell[start : start + _BATCH_ROWS]))
 
-def _column(values: pa.Array, codes: np.ndarray) -> pa.Array:
-    """Values for codes, as a staged table gives them."""
-    if not is_coded(values.type):
-        return values.take(pa.array(codes))
-    indices = pa.array(codes.astype(np.int32))
-    if values.null_count:  # null, where it is a value, is the last one
-        last = len(values) - 1
-        indices = pc.if_else(pc.equal(indices, last), pa.scalar(None, pa.int32()), indices)
-        values = values.slice(0, last)
-    return pa.DictionaryArray.from_arrays(indices, values)
+    return ShownRows([*columns, *sensitive_columns(table)]), rows()

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sfumato.columns import Range, Values
 from sfumato.draws import Address, Draws, IntArray, Positions
 from sfumato.engines.counting import take_profile
 from sfumato.errors import DataError
@@ -67,7 +66,7 @@ def rank_rows(table: Table, draws: Draws) -> RankedRows:
     """Put every person's rows in a random order. DuckDB sorts, and spills where it must."""
     table = stage(table)
     histograms = take_profile(table).histograms
-    table, rows = with_domains(table, histograms), staged(table)
+    rows = staged(table)
     person = rows.columns[str(table.person)]
     keyed = [str(table.key)] if draws.origin == "key-file" else []
     kind = rows.type(str(table.person))
@@ -112,14 +111,3 @@ def refuse_absent(table: Table, rows: Staged) -> None:
             f"The person column {table.person!r} of {table.label} is missing in {absent:,} rows. "
             "Say whose they are, or leave them out."
         )
-
-
-def with_domains(table: Table, histograms: Mapping[str, Histogram]) -> Table:
-    """The table with the sensitive values of all its rows as domains, also of those withheld.
-
-    Else the domain, and the operator with it, would tell which rows were chosen.
-    """
-    domains: dict[str, Values | Range] = {
-        column: Values(histogram.values) for column, histogram in histograms.items()
-    }
-    return replace(table, domains={**table.domains, **domains})

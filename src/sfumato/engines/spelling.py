@@ -108,7 +108,7 @@ def write_rows(
 ) -> None:
     """Sort the rows and write them to files of so many row groups. No rows make one file without
     any."""
-    schema, ordered = _sorted(rows, many)
+    schema, ordered = sorted_rows(rows, many)
     tables = row_groups(columns, schema, ordered, ROW_GROUP)
     for part, table in enumerate(tables):
         write_file(file(part), chain([table], islice(tables, groups and groups - 1)))
@@ -139,7 +139,7 @@ def _opened(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
     return pq.ParquetWriter(path, schema, store_schema=False, write_statistics=numbers)
 
 
-def _sorted(rows: Batches, many: bool) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+def sorted_rows(rows: Batches, many: bool = False) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Rows in order, and what they hold. DuckDB sorts the codes, and spills where it must."""
     batches = iter(rows())
     first = next(batches)

@@ -1,19 +1,21 @@
-"""The second pass: published rows in compact form, batch by batch."""
+"""The second pass: published rows, batch by batch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from sfumato.columns import value_to_json
 from sfumato.draws import Address, Draws, IntArray, Positions
-from sfumato.engines.coding import SensitiveCoder, person_keys
 from sfumato.errors import DataError
 from sfumato.mechanisms import Batch, Published, RecordPlan
 from sfumato.profile import Profile
 from sfumato.table import Table
+from sfumato.table.staging import codes_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,22 +45,19 @@ def apply_plan(
     plan: RecordPlan,
     draws: Draws,
     section: StreamSection,
-    *,
-    batch_rows: int = 1 << 16,
-    threads: bool = False,
-) -> Iterator[tuple[pa.RecordBatch, Published]]:
-    """The records of a section through a plan that publishes each by itself, batch by batch.
+    batches: Iterable[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """The records of a section of a staged table through a plan that publishes each by itself.
 
-    A table that shows other values than those counted is not published.
+    Published rows hold codes wherever the table does. A table that shows other values than those
+    counted is not published.
     """
     by_person = draws.origin == "key-file"
-    coders = {c: SensitiveCoder(table, c, h.values) for c, h in profile.histograms.items()}
     left = {column: counts.copy() for column, counts in section.counts.items()}
     seen = {column: counts.copy() for column, counts in section.before.items()}
-    columns = [*table.quasi, *table.sensitive, *([table.key] if by_person else [])]
     start = section.start
-    for batch in table.batches([str(c) for c in columns], batch_rows, threads):
-        codes = {c: coder(batch.column(c)) for c, coder in coders.items()}
+    for batch in batches:
+        codes = codes_of(batch, table.sensitive)
         keys = plan.keys(codes, None if plan.tree is None else plan.tree.numbers(batch))
         for name, key in keys.items():
             if len(key) and int(key.min()) >= 0:
@@ -74,12 +73,34 @@ def apply_plan(
         ranks = {}
         if plan.needs_rank:
             ranks = {c: ranks_in_value(key, seen[c]) for c, key in keys.items()}
-        batch_of_codes = Batch(codes, ranks, addresses, keys)
         start += batch.num_rows
-        yield batch, plan.apply(batch_of_codes, draws)
+        yield _rows(table, batch, plan.apply(Batch(codes, ranks, addresses, keys), draws))
     if start - section.start != section.rows:
         read = f"counted {section.rows:,} rows, then read {start - section.start:,}"
         raise changed(table, read)
+
+
+def _rows(table: Table, batch: pa.RecordBatch, made: Published) -> pa.RecordBatch:
+    """The published rows of a batch."""
+    arrays = [batch.column(name) for name in table.quasi]
+    arrays = [a.indices if pa.types.is_dictionary(a.type) else a for a in arrays]
+    for name, codes in made.codes.items():
+        arrays.append(pa.array(codes).cast(batch.column(name).indices.type))
+    arrays += [pa.array(numbers).cast(pa.int32()) for numbers in made.extra.values()]
+    rows = pa.RecordBatch.from_arrays(arrays, names=[*table.quasi, *made.codes, *made.extra])
+    return rows if made.keep is None or made.keep.all() else rows.filter(pa.array(made.keep))
+
+
+def person_keys(keys: pa.Array, codes: IntArray, values: tuple[Any, ...]) -> list[bytes]:
+    """What identifies a draw that belongs to a person: the key and the true value.
+
+    The value itself stands there, not its code: codes change when the domain does.
+    """
+    texts = [repr(value_to_json(value)) for value in values]
+    return [
+        f"{key}\x00{texts[code]}".encode()
+        for key, code in zip(keys.to_pylist(), codes.tolist(), strict=True)
+    ]
 
 
 def changed(table: Table, how: str) -> DataError:

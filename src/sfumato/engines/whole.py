@@ -11,18 +11,14 @@ import pyarrow as pa
 
 from sfumato.columns import Column, Range, Values
 from sfumato.draws import Draws, IntArray
-from sfumato.engines.coding import SensitiveCoder
-from sfumato.engines.compact import missing_apart, sensitive_columns, sensitive_spelled
-from sfumato.engines.counting import whole_column
+from sfumato.engines.counting import sensitive_codes, whole_column
 from sfumato.engines.options import RunOptions, Written
-from sfumato.engines.quasi import outside
-from sfumato.engines.spelling import Spelled, spell
+from sfumato.engines.shown import outside, sensitive_columns
+from sfumato.engines.spelling import Spelled, sorted_rows, spell
 from sfumato.errors import DataError, UsageError
 from sfumato.mechanisms.generalized import Generalized, RangeCover, TablePlan
 from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, SetAxis
-from sfumato.profile import Profile
 from sfumato.release.marginals import in_cells, places, places_of, to_json
-from sfumato.scratch import scratch_database
 from sfumato.table import Table
 from sfumato.table.staging import stage
 
@@ -32,12 +28,10 @@ FINE = 1 << 20  # steps of the scale on which numbers that are not whole are mea
 class WholeTable:
     """The records in memory: one axis per quasi column, the sensitive codes, the domains."""
 
-    def __init__(self, table: Table, profile: Profile, threads: bool) -> None:
-        self.table, self.profile = stage(table, threads=threads), profile
-        (histogram,) = profile.histograms.values()
-        coder = SensitiveCoder(table, histogram.column, histogram.values)
-        batches = self.table.batches([histogram.column])
-        self.codes = np.concatenate([coder(batch.column(0)) for batch in batches])
+    def __init__(self, table: Table, threads: bool = True) -> None:
+        self.table = stage(table, threads=threads)
+        (column,) = table.sensitive
+        self.codes = sensitive_codes(self.table, column)
         self.domains: dict[str, pa.Array] = {}
         self.axes: list[Axis] = [self._axis(name) for name in table.quasi]
 
@@ -90,7 +84,7 @@ class WholeTable:
             described.append(
                 self.table.column(axis.name, "quasi", self.table.domains.get(axis.name, domain))
             )
-        return (*described, *sensitive_columns(self.table, self.profile))
+        return (*described, *(column.column() for column in sensitive_columns(self.table)))
 
     def marginals(self, columns: Sequence[Column], least: int) -> dict[str, Any]:
         """What the manifest tells of how many people have which quasi values."""
@@ -116,10 +110,9 @@ class WholeTable:
             columns.append(Spelled(axis.name, domain))
             starts = pa.array(cover.starts.astype(np.int32))
             arrays.append(pa.ListArray.from_arrays(starts, pa.array(codes.astype(np.int32))))
-        for column in sensitive_spelled(self.table, self.profile):
-            columns.append(column)
-            codes = pa.array(self.codes[made.source].astype(np.int32))
-            arrays.append(missing_apart(codes, self.profile.histograms[column.name]))
+        for column in sensitive_columns(self.table):
+            columns.append(column.spelled())
+            arrays.append(column.ordered(pa.array(self.codes[made.source].astype(np.int32))))
         names = [column.name for column in columns]
         return columns, pa.RecordBatch.from_arrays(arrays, names=names)
 
@@ -127,7 +120,6 @@ class WholeTable:
 def write_generalized(
     folder: Path,
     table: Table,
-    profile: Profile,
     plan: TablePlan,
     draws: Draws,
     options: RunOptions,
@@ -141,7 +133,7 @@ def write_generalized(
         )
     _check_names(table)
     progress = options.progress
-    whole = WholeTable(table, profile, options.threads)
+    whole = WholeTable(table, options.threads)
     generalized = plan.generalize(whole.axes, whole.codes, draws, progress)
     spelled, rows = whole.records(generalized)
     spell(folder, spelled, lambda: [rows])
@@ -171,14 +163,9 @@ def _check_names(table: Table) -> None:
 
 def _order(rows: pa.RecordBatch) -> IntArray:
     """Where the rows of a release stood before they were sorted."""
-    numbered = pa.Table.from_batches([rows]).rename_columns(
-        [f"c{n}" for n in range(rows.num_columns)]
-    )
-    numbered = numbered.append_column("place", pa.array(np.arange(rows.num_rows)))
-    connection = scratch_database()
-    connection.register("numbered", numbered)
-    ordered = connection.sql("SELECT * FROM numbered ORDER BY ALL NULLS LAST").to_arrow_table()
-    return np.asarray(ordered.column("place").to_numpy(), np.int64)
+    numbered = rows.append_column("place", pa.array(np.arange(rows.num_rows)))
+    _, ordered = sorted_rows(lambda: [numbered])
+    return np.concatenate([batch.columns[-1].to_numpy() for batch in ordered])
 
 
 def _number(value: pa.Scalar) -> int | float:

@@ -118,7 +118,9 @@ def release_at(origin: Any) -> Release | None:
 def _markers(table: Table, profile: Profile) -> list[str]:
     """Values that may stand for what is not known."""
     domains = staged(table).domains
-    values = {name: domains[name].to_pylist() for name in table.quasi if name in domains}
+    values = {
+        name: domains[name].drop_null().to_pylist() for name in table.quasi if name in domains
+    }
     values |= {name: list(histogram.values) for name, histogram in profile.histograms.items()}
     return marker_notes({
         name: [v for v in sorted(map(str, value)) if v.strip().casefold() in MARKERS]
@@ -130,13 +132,16 @@ def _columns(table: Table, profile: Profile) -> ResultTable:
     rows: list[tuple[str, str, str, str, str, int]] = []
     here = staged(table)
     for name in table.quasi:
-        column = here.columns[name]
-        ask = f"count(*) - count({column}), count(DISTINCT {column}), min({column}), max({column})"
+        column, domain = here.columns[name], here.domains.get(name)
+        value = column
+        if domain is not None and domain.null_count:  # its last code
+            value = f"nullif({column}, {len(domain) - 1})"
+        ask = f"count(*) - count({value}), count(DISTINCT {value}), min({value}), max({value})"
         (batch,) = here.people.sql(f"SELECT {ask} FROM people", column)
         missing, different, low, high = (cell.as_py() for (cell,) in batch.columns)
-        numbers = table.kinds[name] == "numeric" and name not in here.domains
-        domain = f"{low} … {high}" if numbers else f"{different:,} values"
-        rows.append((name, "quasi", str(table.type_of(name)), table.kinds[name], domain, missing))
+        numbers = table.kinds[name] == "numeric" and domain is None
+        span = f"{low} … {high}" if numbers else f"{different:,} values"
+        rows.append((name, "quasi", str(table.type_of(name)), table.kinds[name], span, missing))
     for name, histogram in profile.histograms.items():
         absent = int(histogram.counts[-1]) if histogram.values[-1] is None else 0
         domain = f"{len(histogram.values):,} values"

@@ -26,6 +26,9 @@ class SparkSource(Source):
             [pa.field(field.name, plain_type(_arrow_type(field))) for field in frame.schema.fields]
         )
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "frame": None}  # rows stay where they are
+
     def batches(
         self, columns: Sequence[str], rows: int, threads: bool = True
     ) -> Iterator[pa.RecordBatch]:
@@ -58,18 +61,6 @@ class SparkSource(Source):
             warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")
             frame = numbered(self.frame, given).mapInArrow(changed, from_arrow_schema(schema))
         return SparkSource(frame, self.label)
-
-
-class SchemaSource(Source):
-    """What a table is called and which columns it has, without its rows: for executors."""
-
-    def __init__(self, label: str, schema: pa.Schema) -> None:
-        self.label, self.schema = label, schema
-
-    def batches(
-        self, columns: Sequence[str], rows: int, threads: bool = True
-    ) -> Iterator[pa.RecordBatch]:
-        raise TypeError(f"{self.label} is not read here")
 
 
 def quoted(name: str) -> str:

@@ -1,15 +1,16 @@
 """The table as it is published: the rows that count, looked at once, in columns of small numbers.
 
-Whatever a source is, one pass over it leaves texts as codes into a dictionary, sensitive values
-too, and drops rows without a sensitive value where that is the rule. After that every count is one
-SQL text over `people`, whose columns are q0, q1 … for the quasi-identifiers, s0 … for the sensitive
-columns, and the names of the key and the person. Numbers and times stay what they are.
+Whatever a source is, one pass over it leaves texts as codes, sensitive values too, and drops rows
+without a sensitive value where that is the rule. When it ends, codes are final: places in the
+domain of their column. Every count is one SQL text over `people`, whose columns are q0, q1 … for
+the quasi-identifiers, s0 … for the sensitive columns, and the names of the key and the person.
+Numbers and times stay what they are.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sfumato.columns import Range, Value, Values
 from sfumato.errors import DataError
 from sfumato.pace import Progress
 from sfumato.scratch import scratch_database
@@ -83,7 +85,9 @@ class LocalPeople(CodedPeople):
 class Staged(Source):
     """A source whose rows have been looked at.
 
-    `domains` are the values that codes stand for. `columns` are the names in SQL.
+    `domains` are the values that codes stand for, in their final order: a stated domain as it was
+    stated, otherwise the values that occur in any row in their own order; a missing value, where
+    there is one, is the last. `columns` are the names in SQL.
     """
 
     columns: Mapping[str, str]
@@ -100,33 +104,37 @@ class Staged(Source):
 
     @abstractmethod
     def map(self, columns: Sequence[str], step: Step, schema: pa.Schema) -> CodedPeople:
-        """What a function makes of the values of these columns, batch by batch."""
+        """What a function makes of these columns, codes beside their domains, batch by batch."""
 
     def restored(self, column: str, found: pa.Array) -> pa.Array:
         """The values behind what SQL tells of a column."""
         domain = self.domains.get(column)
         return found if domain is None else domain.take(found)
 
-    def codes_in(self, column: str, values: Sequence[object]) -> npt.NDArray[np.int64]:
-        """The place of every value of a column, and last of a missing one, among these values."""
-        listed = pa.array(
-            [value for value in values if value is not None], self.domains[column].type
-        )
-        places = pc.index_in(self.domains[column], value_set=listed).fill_null(-1)
-        missing = len(values) - 1 if values and values[-1] is None else -1
-        return np.append(places.to_numpy().astype(np.int64), missing)
+    def with_domains(self, columns: Sequence[str], arrays: Sequence[pa.Array]) -> pa.RecordBatch:
+        """The columns of a batch of numbers, codes beside the values that they stand for."""
+        coded = [
+            pa.DictionaryArray.from_arrays(array, self.domains[name], safe=False)
+            if name in self.domains
+            else array
+            for name, array in zip(columns, arrays, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(coded, names=list(columns))
 
 
 class Dictionary:
-    """The values of a column in the order in which they come first, and codes into them."""
+    """The values of a column in the order in which they come first, and codes into them; the first
+    stands for a missing value."""
 
     def __init__(self, kind: pa.DataType) -> None:
-        self.values = pa.array([], kind)
+        self.values = pa.nulls(1, kind)
+        self.missing = 0  # records without a value
         self._seen: pa.Array | None = None  # the dictionary that `_codes` is for
         self._codes: pa.Array | None = None
 
     def add(self, array: pa.Array) -> pa.Array:
-        """The codes of the next records; a missing value has none."""
+        """The codes of the next records."""
+        self.missing += array.null_count
         if not pa.types.is_dictionary(array.type):
             array = array.dictionary_encode()
         if self._seen is None or not self._seen.equals(array.dictionary):
@@ -135,7 +143,8 @@ class Dictionary:
         assert self._codes is not None
         if self._codes.null_count and self._admit(array.indices):
             self._codes = self._known()
-        return pc.take(self._codes, array.indices, boundscheck=False)
+        codes = pc.take(self._codes, array.indices, boundscheck=False)
+        return codes.fill_null(0) if array.null_count else codes
 
     def _known(self) -> pa.Array:
         codes = pc.index_in(self._seen, value_set=self.values, skip_nulls=True)
@@ -152,23 +161,42 @@ class Dictionary:
         return len(values) > 0
 
 
+def ordered_domain(values: pa.Array, stated: Sequence[object] = ()) -> pa.Array:
+    """Different values as codes number them: stated ones first, others in their order, null last.
+
+    >>> ordered_domain(pa.array([None, "c", "a", "b"]), ("z", "b")).to_pylist()
+    ['z', 'b', 'a', 'c', None]
+    """
+    first = pa.array([value for value in stated if value is not None], values.type)
+    others = values.filter(pc.invert(pc.is_in(values, value_set=first)))
+    others = others.take(pc.sort_indices(others))  # a null comes last
+    if None in stated and not others.null_count:
+        others = pa.concat_arrays([others, pa.nulls(1, values.type)])
+    return pa.concat_arrays([first, others])
+
+
 class LocalStaged(Staged):
     """Rows in a spool, which goes away with it; `kept` says which of them are published."""
 
     def __init__(
         self,
-        source: Source,
-        columns: Mapping[str, str],
+        look: Look,
         spool: Spool,
-        values: Mapping[str, pa.Array],
-        number: int,
-        dropped: int,
+        stated: Mapping[str, Values | Range],
         kept: npt.NDArray[np.bool_] | None = None,
     ) -> None:
+        source = look.table.source
         self.source, self.label, self.foreign = source, source.label, source.foreign
-        self.schema = pa.schema([field for field in source.schema if field.name in columns])
-        self.columns, self.number, self.dropped = columns, number, dropped
-        self.domains, self._spool, self._kept = values, spool, kept
+        self.columns = sql_columns(look.table)
+        self.schema = pa.schema([field for field in source.schema if field.name in self.columns])
+        self.dropped = source.dropped + look.read - look.number
+        self.number = look.number if kept is None else int(kept.sum())
+        self._look, self._spool, self._stated, self._kept = look, spool, stated, kept
+        self.domains = look.domains(stated)
+        self._codes = {}  # by column in SQL: the final code of every one in the spool
+        for name, domain in self.domains.items():
+            codes = pc.index_in(look.dictionaries[name].values, value_set=domain).fill_null(0)
+            self._codes[self.columns[name]] = codes.cast(code_type(len(domain)))
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
         return type(None), ()  # whoever gets a copy of the table looks at its source again
@@ -179,44 +207,39 @@ class LocalStaged(Staged):
 
     @property
     def people(self) -> CodedPeople:
-        schema = pa.schema([(column, self._kind(name)) for name, column in self.columns.items()])
-        return LocalPeople(schema, self._numbers, self.number)
+        kinds = [
+            (column, self._codes[column].type if column in self._codes else self.type(name))
+            for name, column in self.columns.items()
+        ]
+        return LocalPeople(pa.schema(kinds), self._numbers, self.number)
 
-    def _kind(self, name: str) -> pa.DataType:
-        domain = self.domains.get(name)
-        return self.type(name) if domain is None else code_type(len(domain) + 1)  # and missing
+    def under(self, stated: Mapping[str, Values | Range]) -> LocalStaged:
+        """These rows where such domains are stated."""
+        same = stated == self._stated
+        return self if same else LocalStaged(self._look, self._spool, stated, self._kept)
 
     def chosen(self, kept: npt.NDArray[np.bool_]) -> LocalStaged:
         """These rows alone."""
-        number = int(kept.sum())
-        return LocalStaged(
-            self, self.columns, self._spool, self.domains, number, self.dropped, kept
-        )
-
-    def _stored(self) -> Batches:
-        start = 0
-        for batch in self._spool:
-            if self._kept is not None:
-                rows = batch.num_rows
-                batch = batch.filter(pa.array(self._kept[start : start + rows]))
-                start += rows
-            yield batch
+        return LocalStaged(self._look, self._spool, self._stated, kept)
 
     def _numbers(self, columns: Sequence[str]) -> Batches:
-        kinds = {column: self._kind(name) for name, column in self.columns.items()}
-        for batch in self._stored():
-            arrays = [batch.column(column).cast(kinds[column]) for column in columns]
-            yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
+        start = 0
+        for batch in self._spool:
+            arrays = [
+                pc.take(self._codes[column], batch.column(column), boundscheck=False)
+                if column in self._codes
+                else batch.column(column)
+                for column in columns
+            ]
+            numbers = pa.RecordBatch.from_arrays(arrays, names=list(columns))
+            if self._kept is not None:
+                start, first = start + batch.num_rows, start
+                numbers = numbers.filter(pa.array(self._kept[first:start]))
+            yield numbers
 
     def batches(self, columns: Sequence[str], rows: int, threads: bool = True) -> Batches:
         for batch in self._numbers([self.columns[name] for name in columns]):
-            arrays = [
-                pa.DictionaryArray.from_arrays(array, self.domains[name], safe=False)
-                if name in self.domains
-                else array
-                for name, array in zip(columns, batch.columns, strict=True)
-            ]
-            whole = pa.RecordBatch.from_arrays(arrays, names=list(columns))
+            whole = self.with_domains(columns, batch.columns)
             for start in range(0, batch.num_rows, rows):
                 yield whole.slice(start, rows)
 
@@ -236,11 +259,14 @@ class Look:
         coded = (*table.sensitive, *texts)
         self.dictionaries = {name: Dictionary(table.type_of(name)) for name in coded}
         self.table, self.read, self.number = table, 0, 0
-        self.missing = dict.fromkeys(table.sensitive, 0)
 
-    @property
-    def domains(self) -> dict[str, pa.Array]:
-        return {name: dictionary.values for name, dictionary in self.dictionaries.items()}
+    def domains(self, stated: Mapping[str, Values | Range]) -> dict[str, pa.Array]:
+        """The values that codes stand for in the end, where these are stated."""
+        domains = {}
+        for name, dictionary in self.dictionaries.items():
+            values = dictionary.values.slice(0 if dictionary.missing else 1)
+            domains[name] = ordered_domain(values, stated_values(name, stated.get(name)))
+        return domains
 
     def add(self, batch: pa.RecordBatch) -> list[pa.Array]:
         """The columns of the next batch, with codes where there are some."""
@@ -253,37 +279,57 @@ class Look:
                 array = self.code(name, array)
             elif pa.types.is_dictionary(array.type):
                 array = array.dictionary_decode()
-            if name in self.missing:
-                self.missing[name] += array.null_count
             arrays.append(array)
         return arrays
 
     def code(self, name: str, array: pa.Array) -> pa.Array:
         """Codes of a column, which learns what is new."""
         codes = self.dictionaries[name].add(without_nan(array))
-        if name in self.missing and len(self.dictionaries[name].values) > MOST_VALUES:
+        if name in self.table.sensitive and len(self.dictionaries[name].values) - 1 > MOST_VALUES:
             raise DataError(
                 f"Column {name!r} of {self.table.label} has more than {MOST_VALUES:,} different "
                 "values. Give it bins (--bins COLUMN=0,100,1000), or coarsen it first."
             )
         return codes
 
+    def join(self, other: Look) -> None:
+        """Add what another pass learned, over other rows."""
+        self.read, self.number = self.read + other.read, self.number + other.number
+        for name, dictionary in other.dictionaries.items():
+            self.code(name, dictionary.values.slice(1))
+            self.dictionaries[name].missing += dictionary.missing
+
     def check(self) -> None:
         """Refuse a table without rows that count, or with rows that lack what is protected."""
-        label, lacking = self.table.label, [name for name, n in self.missing.items() if n]
+        label, missing = self.table.label, self.table.missing
+        absent = {name: self.dictionaries[name].missing for name in self.table.sensitive}
         if self.read == 0:
             raise DataError(f"{label} has no rows.")
         if self.number == 0:
             raise DataError(f"No row of {label} has every sensitive value.")
-        if lacking and self.table.missing == "refuse":
+        if any(absent.values()) and missing == "refuse":
             parts = " and ".join(
-                f"column {name!r} of {label} has {self.missing[name]:,} rows without a sensitive "
-                "value" for name in lacking
-            )  # fmt: skip
+                f"column {name!r} of {label} has {rows:,} rows without a sensitive value"
+                for name, rows in absent.items()
+                if rows
+            )
             raise DataError(
                 f"{parts[0].upper()}{parts[1:]}. Choose --missing value (missing counts as a value "
                 "of its own) or --missing drop."
             ).repaired_by(missing="value")
+
+
+def stated_values(column: str, stated: Values | Range | None) -> tuple[Value, ...]:
+    """The values of a domain that was stated for a column with codes."""
+    if stated is None or isinstance(stated, Values):
+        return () if stated is None else stated.values
+    low, high = stated.low, stated.high
+    if not isinstance(low, int) or not isinstance(high, int) or high - low >= MOST_VALUES:
+        raise DataError(
+            f"The domain stated for the sensitive column {column!r} must be a list of values or a "
+            f"range of at most {MOST_VALUES:,} integers. For other numbers give bins."
+        )
+    return tuple(range(low, high + 1))
 
 
 def stage(table: Table, *, threads: bool = True, progress: Progress = no_progress) -> Table:
@@ -298,15 +344,13 @@ def stage(table: Table, *, threads: bool = True, progress: Progress = no_progres
     if isinstance(table.source, Staged):
         return table
     if table.rows is not None and table.rows.source is table.source:
-        return replace(table, source=table.rows)
+        return replace(table, source=table.rows.under(table.domains))
     columns, look, spool = sql_columns(table), Look(table), Spool()
     for batch in table.batches(list(columns), _BATCH, threads):
         spool.add(pa.RecordBatch.from_arrays(look.add(batch), names=list(columns.values())))
         progress("counting", look.read, 0)
     look.check()
-    dropped = table.source.dropped + look.read - look.number
-    source = LocalStaged(table.source, columns, spool, look.domains, look.number, dropped)
-    return replace(table, source=source)
+    return replace(table, source=LocalStaged(look, spool, table.domains))
 
 
 def sql_columns(table: Table) -> dict[str, str]:
@@ -320,6 +364,21 @@ def staged(table: Table) -> Staged:
     """The rows of a table that was staged."""
     assert isinstance(table.source, Staged), table.source
     return table.source
+
+
+def codes_of(batch: pa.RecordBatch, columns: Iterable[str]) -> dict[str, npt.NDArray[np.int64]]:
+    """The codes of these columns in a batch of a staged table."""
+    return {name: batch.column(name).indices.to_numpy().astype(np.int64) for name in columns}
+
+
+def codes_among(array: pa.Array, domain: pa.Array) -> npt.NDArray[np.int64]:
+    """The places of values of a sensitive column in a domain, −1 for those that it lacks.
+
+    >>> codes_among(pa.array([2.0, float("nan"), 5.0]), pa.array([1.0, 2.0, None])).tolist()
+    [1, 2, -1]
+    """
+    codes = pc.index_in(without_nan(array), value_set=domain).fill_null(-1)
+    return np.asarray(codes.to_numpy(), np.int64)
 
 
 def drop_missing(table: Table, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -13,12 +13,11 @@ import pyarrow as pa
 
 from sfumato.columns import Kind, Value
 from sfumato.draws import BoolArray, IntArray
-from sfumato.engines.coding import SensitiveCoder
-from sfumato.engines.counting import take_profile, whole_column
+from sfumato.engines.counting import sensitive_codes, take_profile, whole_column
 from sfumato.errors import UsageError
 from sfumato.operators.base import FloatArray
 from sfumato.table import Table
-from sfumato.table.staging import stage
+from sfumato.table.staging import stage, staged
 from sfumato.workloads.questions import Condition, CountQuestion, Workload
 
 Bits = npt.NDArray[np.uint8]  # a bit for every record
@@ -148,11 +147,10 @@ def people_of(table: Table) -> CodedTable:
     profile = take_profile(table)
     quasi = {name: _quasi(table, name) for name in table.quasi}
     sensitive = {}
-    for name, histogram in profile.histograms.items():
-        domain = pa.array(histogram.values, table.type_of(name))
-        coder = SensitiveCoder(table, name, histogram.values)
-        codes = [_small(coder(batch.column(0)), len(domain)) for batch in table.batches([name])]
-        sensitive[name] = WorkloadColumn(name, table.kinds[name], domain, np.concatenate(codes))
+    for name in table.sensitive:
+        domain = staged(table).domains[name]
+        codes = _small(sensitive_codes(table, name), len(domain))
+        sensitive[name] = WorkloadColumn(name, table.kinds[name], domain, codes)
     return CodedTable(quasi, sensitive, profile.rows)
 
 

@@ -20,7 +20,6 @@ from sfumato.draws import Draws
 from sfumato.engines.engine import LocalEngine
 from sfumato.engines.options import RunOptions, Written
 from sfumato.engines.spark import worker
-from sfumato.engines.spark.counting import count_sections
 from sfumato.engines.spark.sealing import Sealed
 from sfumato.engines.spark.session import (
     job_settings,
@@ -37,7 +36,7 @@ from sfumato.mechanisms import CellPlan, Plan, RecordPlan
 from sfumato.profile import Profile
 from sfumato.table import Table
 from sfumato.table.sources import ParquetSource, Source
-from sfumato.table.spark import SchemaSource, SparkSource, numbered
+from sfumato.table.spark import SparkSource, numbered
 
 
 class SparkEngine(LocalEngine):
@@ -91,7 +90,7 @@ class SparkEngine(LocalEngine):
         with self._published(plan, profile, draws) as (kept, work):
             stored = StoredRows(kept, work, store)
             write = stored.spell if stored.rows.number else spell
-            return self.spelled(folder, plan, stored.rows, stored, write)
+            return self.spelled(folder, plan, profile, stored.rows, stored, write)
 
     @contextmanager
     def _published(
@@ -100,14 +99,9 @@ class SparkEngine(LocalEngine):
         """The published rows on the executors' disks."""
         table, staged = self.table, self.table.source
         assert isinstance(staged, FrameStaged)
-        described = replace(table, source=SchemaSource(staged.label, staged.schema))
-        sections = count_sections(table, plan, profile)
-        work = worker.Work(
-            described, staged.columns, staged.domains, profile, plan, sections, draws
-        )
-        columns = [*table.quasi, *table.sensitive]
-        if draws.origin == "key-file" and table.key is not None:
-            columns.append(table.key)
+        columns = self.columns(draws)
+        counted = worker.count_sections(table, plan, profile)
+        work = worker.Work(table, columns, profile, plan, draws, counted)
         chosen = numbered(staged.frame, [staged.columns[name] for name in columns])
         with closing(Sealed(work, staged.frame.sparkSession)) as sealed:
             published = chosen.mapInArrow(worker.publisher(sealed), worker.PUBLISHED)

@@ -8,23 +8,21 @@ batch, each as a single value that Spark need not look into.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
-from sfumato.draws import Draws
-from sfumato.engines.compact import CompactRows, compact
-from sfumato.engines.quasi import QuasiColumn
-from sfumato.engines.spark.counting import Sections
+from sfumato.draws import Draws, IntArray
 from sfumato.engines.spark.sealing import Sealed
 from sfumato.engines.spark.session import partition
-from sfumato.engines.spark.staging import restored_batch
-from sfumato.engines.stream import apply_plan
+from sfumato.engines.spark.staging import PART, FrameStaged
+from sfumato.engines.stream import StreamSection, apply_plan
 from sfumato.mechanisms import RecordPlan
 from sfumato.profile import Profile
 from sfumato.table import Table
-from sfumato.table.sources import Source
-from sfumato.table.spark import named, to_bytes
+from sfumato.table.spark import to_bytes
+from sfumato.table.staging import codes_of
 
 PUBLISHED = "rows binary"
 
@@ -33,44 +31,59 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """All that a task needs."""
+    """All that a task needs; the table comes without its rows."""
 
-    table: Table  # its roles; its source has a schema and no rows
-    columns: Mapping[str, str]  # how its columns are called where they are coded
-    domains: Mapping[str, pa.Array]
+    table: Table
+    columns: Sequence[str]
     profile: Profile
     plan: RecordPlan
-    sections: Sections
     draws: Draws
+    counted: Mapping[str, tuple[IntArray, ...]]  # by what ranks count among: partition, code, n
 
-    def rows(self) -> CompactRows:
-        """The columns of the release, before any row is noted."""
-        quasi = [QuasiColumn(self.table, n, self.domains.get(n)) for n in self.table.quasi]
-        return CompactRows(self.table, self.profile, quasi)
+    def section(self, number: int) -> StreamSection:
+        """The partitions are sections of one stream, in the order of their numbers."""
+        before, here = dict[str, IntArray](), dict[str, IntArray]()
+        for name, counts in self.plan.ranked(self.profile).items():
+            part, code, n = self.counted[name]
+            for counted, chosen in ((before, part < number), (here, part == number)):
+                weighed = np.bincount(code[chosen], n[chosen], minlength=len(counts))
+                counted[name] = weighed.astype(np.int64)  # exact: sums below 2⁵³
+        first = next(iter(here))
+        return StreamSection(int(before[first].sum()), int(here[first].sum()), before, here)
 
     def published(self, number: int, batches: Batches) -> Batches:
-        """The records of one partition through the plan, in compact form."""
-        table = replace(self.table, source=PartitionSource(self, batches))
-        section = self.sections.section(number)
-        for batch, made in apply_plan(table, self.profile, self.plan, self.draws, section):
-            yield compact(table, self.profile, batch, made)
+        """The records of one partition through the plan."""
+        staged = self.table.source
+        assert isinstance(staged, FrameStaged)
+        records = (staged.coded(self.columns, batch.columns) for batch in batches)
+        section = self.section(number)
+        return apply_plan(self.table, self.profile, self.plan, self.draws, section, records)
 
 
-class PartitionSource(Source):
-    """The coded batches of one partition as Spark hands them over: once."""
+def count_sections(
+    table: Table, plan: RecordPlan, profile: Profile
+) -> dict[str, tuple[IntArray, ...]]:
+    """How often each partition has each of what a plan's ranks count among (`RecordPlan.keys`)."""
+    ranked, sensitive, keys, tree = (
+        list(plan.ranked(profile)),
+        table.sensitive,
+        plan.keys,
+        plan.tree,
+    )
+    names = [f"k{index}" for index in range(len(ranked))]
+    schema = pa.schema([(name, pa.int64()) for name in names])
 
-    def __init__(self, work: Work, batches: Batches) -> None:
-        self.label, self.schema = work.table.label, work.table.source.schema
-        self._work, self._batches = work, batches
+    def place(batch: pa.RecordBatch) -> pa.RecordBatch:
+        blocks = None if tree is None else tree.numbers(batch)
+        section = keys(codes_of(batch, sensitive), blocks)
+        return pa.RecordBatch.from_arrays([pa.array(section[n]) for n in ranked], schema=schema)
 
-    def batches(
-        self, columns: Sequence[str], rows: int, threads: bool = True
-    ) -> Iterator[pa.RecordBatch]:
-        coded_names = {name: self._work.columns[name] for name in columns}
-        for batch in self._batches:
-            yield restored_batch(
-                named(batch, list(coded_names.values())), coded_names, self._work.domains
-            )
+    assert isinstance(table.source, FrameStaged)
+    people, columns = table.source.map((*table.quasi, *table.sensitive), place, schema), {}
+    for name, column in zip(names, ranked, strict=True):
+        counted = people.count(PART, name)
+        columns[column] = tuple(np.asarray(c.to_numpy(), np.int64) for c in counted.columns)
+    return columns
 
 
 def publisher(work: Sealed[Work]) -> Callable[[Batches], Batches]:
@@ -83,8 +96,8 @@ def publisher(work: Sealed[Work]) -> Callable[[Batches], Batches]:
     return publish_partition
 
 
-def compact_rows(batches: Batches) -> Batches:
-    """Published rows in compact form again."""
+def published_rows(batches: Batches) -> Batches:
+    """What `publisher` gave, again as rows."""
     for batch in batches:
         for rows in batch.column(0):
             yield from pa.ipc.open_stream(rows.as_buffer())

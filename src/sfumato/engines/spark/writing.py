@@ -19,10 +19,10 @@ import pyarrow as pa
 
 from sfumato.draws import IntArray
 from sfumato.engines import spelling
-from sfumato.engines.compact import CompactRows
+from sfumato.engines.shown import ShownRows
 from sfumato.engines.spark.sealing import Sealed
 from sfumato.engines.spark.session import gathered, made_on_disk, partition
-from sfumato.engines.spark.worker import Batches, Work, compact_rows
+from sfumato.engines.spark.worker import Batches, Work, published_rows
 from sfumato.errors import DataError
 from sfumato.release.records import part_name
 from sfumato.storage import Stored
@@ -35,20 +35,19 @@ class StoredRows:
 
     def __init__(self, frame: Any, work: Sealed[Work], store: Stored) -> None:
         self._frame, self._store = frame, store
-        self.rows, self._schema = work.open().rows(), pa.schema([])
+        self.rows, self._schema = ShownRows.of(work.open().table), pa.schema([])
 
-        def note(batches: Batches) -> tuple[int, list[pa.Array | None], pa.Schema | None]:
-            rows, schema = work.open().rows(), None
-            for batch in compact_rows(batches):
+        def note(batches: Batches) -> tuple[int, list[pa.Array], pa.Schema | None]:
+            rows, schema = ShownRows.of(work.open().table), None
+            for batch in published_rows(batches):
                 rows.add(batch)
                 schema = batch.schema
-            return rows.number, [column.noted for column in rows.quasi], schema
+            return rows.number, [column.noted for column in rows.columns], schema
 
         for number, columns, schema in gathered(frame, note):
             self.rows.number, self._schema = self.rows.number + number, schema or self._schema
-            for column, noted in zip(self.rows.quasi, columns, strict=True):
-                if noted is not None:
-                    column.add(noted)
+            for column, noted in zip(self.rows.columns, columns, strict=True):
+                column.add(noted)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         for row in self._frame.toLocalIterator():
@@ -76,15 +75,15 @@ class StoredRows:
         for name in names:
             self._store.fetch(name, folder / name)
 
-    def _bucket_words(self, rows: Sealed[CompactRows], lists: spelling.Batches) -> spelling.Words:
+    def _bucket_words(self, rows: Sealed[ShownRows], lists: spelling.Batches) -> spelling.Words:
         many = spelling.bucket_count(lists)
 
         def add(batches: Batches) -> spelling.Words:
-            return spelling.bucket_words(map(rows.open().ordered, compact_rows(batches)), many, 0)
+            return spelling.bucket_words(map(rows.open().ordered, published_rows(batches)), many, 0)
 
         return sum(gathered(self._frame, add), spelling.bucket_words(lists(), many, 1))
 
-    def _put(self, shown: Sealed[tuple[CompactRows, IntArray | None]]) -> list[str]:
+    def _put(self, shown: Sealed[tuple[ShownRows, IntArray | None]]) -> list[str]:
         """Write the parts; their names."""
         from pyspark.sql import functions
         from pyspark.sql.pandas.types import from_arrow_schema
@@ -99,7 +98,7 @@ class StoredRows:
             rows, number = shown.open()
 
             def ordered() -> Batches:
-                return map(rows.ordered, compact_rows(batches))
+                return map(rows.ordered, published_rows(batches))
 
             for batch in (ordered if number is None else spelling.renumbered(ordered, number))():
                 arrays = [a.cast(t) for a, t in zip(batch.columns, plain.types, strict=True)]
@@ -117,9 +116,10 @@ class StoredRows:
 
         def write(batches: Batches) -> None:
             for part, pieces in groupby(_pieces(batches, size), key=lambda piece: piece[0]):
+                spelled = [column.spelled() for column in shown.open()[0].columns]
                 with tempfile.TemporaryDirectory() as temporary:
                     file, rows = Path(temporary) / "part", (rows for _, rows in pieces)
-                    tables = spelling.row_groups(shown.open()[0].spelled(), schema, rows, group)
+                    tables = spelling.row_groups(spelled, schema, rows, group)
                     spelling.write_file(file, tables)
                     try:
                         Stored.at(address).put(part_name(part), file)
