@@ -6,7 +6,6 @@ bins and counts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +26,6 @@ BINS = 32  # of a column of numbers: about as many records in each
 MOST_VALUES = 62  # of other columns: rarer values share a bin
 _FINE = 1 << 16  # different numbers that are counted before they are rounded
 _TEXTS = 1 << 14  # a column with more different values is not cut
-_WORD = 62  # bits of an integer that are used
 MOST_CELLS = 1 << 22  # cells that planning holds
 
 
@@ -112,97 +110,41 @@ def _value_bins(rows: Staged, name: str) -> ColumnBins:
     return ColumnBins(name, values=tuple(sorted(order[:MOST_VALUES], key=str)))
 
 
-@dataclass(frozen=True)
-class _Field:
-    """Where a bin, or the sensitive code, stands in the integers of a record."""
-
-    word: int
-    shift: int
-    mask: int
-
-    def __str__(self) -> str:
-        return f"((k{self.word} >> {self.shift}) & {self.mask})"
-
-    def of(self, words: Sequence[IntArray]) -> IntArray:
-        return np.asarray(words[self.word] >> self.shift & self.mask)
-
-
-class Packer:
-    """The bins of a record and the number of what it holds, in as few integers as hold them.
-
-    Earlier bins stand in higher bits, so that records in the order of the integers are in the order
-    of their bins. `fields` has a place for every bin, then one for the number.
-    """
-
-    def __init__(self, holdings: Holdings, bins: Sequence[ColumnBins]) -> None:
-        self.bins, self._holdings = bins, holdings
-        bits = [column_bins.number.bit_length() for column_bins in bins]
-        bits.append(max(len(holdings.counts).bit_length(), 1))
-        word, used, self.fields = 0, 0, list[_Field]()
-        for bit in bits:
-            if used + bit > _WORD:
-                word, used = word + 1, 0
-            used += bit
-            self.fields.append(_Field(word, _WORD - used, (1 << bit) - 1))
-        self.names = [f"k{n}" for n in range(word + 1)]
-        self.schema = pa.schema([(name, pa.int64()) for name in self.names])
-
-    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        keys = np.zeros((len(self.names), batch.num_rows), np.int64)
-        for bins, bin_field in zip(self.bins, self.fields, strict=False):
-            bin_codes = bins.of(batch.column(bins.column)).astype(np.int64)
-            keys[bin_field.word] |= bin_codes << bin_field.shift
-        codes = codes_of(batch, [view.column for view in self._holdings.columns])
-        keys[self.fields[-1].word] |= self._holdings.numbers(codes) << self.fields[-1].shift
-        return pa.RecordBatch.from_arrays([pa.array(key) for key in keys], schema=self.schema)
-
-
 def count_binned(table: Table, holdings: Holdings) -> BinnedCounts:
-    """People by the bins of all quasi columns and by what they have in the sensitive ones."""
+    """People by the bins of all quasi columns and by what they have in the sensitive ones; of too
+    many cells, those of the columns that tell most."""
     table = stage(table)
-    packer = Packer(holdings, bins_of(table))
-    columns = (*table.quasi, *table.sensitive)
-    packed = staged(table).map(columns, packer, packer.schema).counted(*packer.names)
+    bins = {f"b{index}": column_bins for index, column_bins in enumerate(bins_of(table))}
+    schema = pa.schema([*((name, pa.int8()) for name in bins), ("held", pa.int64())])
+
+    def binned(batch: pa.RecordBatch) -> pa.RecordBatch:
+        codes = codes_of(batch, [view.column for view in holdings.columns])
+        arrays = [one.of(batch.column(one.column)).astype(np.int8) for one in bins.values()]
+        arrays.append(holdings.numbers(codes))
+        return pa.RecordBatch.from_arrays(list(map(pa.array, arrays)), schema=schema)
+
+    people = staged(table).map((*table.quasi, *table.sensitive), binned, schema)
     connection = scratch_database(counting=True)
-    schema = packer.schema.append(pa.field("n", pa.int64()))
-    connection.register("counted", pa.RecordBatchReader.from_batches(schema, packed))
+    stream = people.counted(*schema.names)
+    counted = schema.append(pa.field("n", pa.int64()))
+    connection.register("counted", pa.RecordBatchReader.from_batches(counted, stream))
     connection.execute("CREATE TABLE cells AS SELECT * FROM counted")
-    return reduced(connection, packer)
-
-
-def reduced(connection: Any, packer: Packer) -> BinnedCounts:
-    """The counts of the table `cells`; of too many cells, those of the columns that tell most."""
-    *places, value = packer.fields
-    kept = list(range(len(places)))
-    ((many,),) = connection.execute("SELECT count(*) FROM cells").fetchall()
-    grouped, ranked = "SELECT * FROM cells", list[int]()
-    while many > MOST_CELLS:
-        ranked = ranked or sorted(kept, key=lambda p: -_told(connection, places[p], value))
+    kept, grouped, ranked = list(bins), "SELECT * FROM cells", list[str]()
+    while connection.execute(f"SELECT count(*) FROM ({grouped})").fetchall()[0][0] > MOST_CELLS:
+        ranked = ranked or sorted(kept, key=lambda name: -_told(connection, name))
         kept.remove(ranked.pop())
-        totals = [0] * len(packer.names)
-        for key in (*(places[p] for p in kept), value):
-            totals[key.word] |= key.mask << key.shift
-        asked = ", ".join(
-            f"{name} & {mask} AS {name}" for name, mask in zip(packer.names, totals, strict=True)
-        )
+        asked = ", ".join([*kept, "held"])
         grouped = f"SELECT {asked}, sum(n)::BIGINT AS n FROM cells GROUP BY ALL"
-        ((many,),) = connection.execute(f"SELECT count(*) FROM ({grouped})").fetchall()
-    cells = connection.sql(grouped).to_arrow_table()
-    words = [cells.column(name).to_numpy() for name in packer.names]
-    order = np.argsort(words[0]) if len(words) == 1 else np.lexsort(words[::-1])
-    words = [word[order] for word in words]
-    return BinnedCounts(
-        tuple(packer.bins[p] for p in kept),
-        tuple(places[p].of(words).astype(np.uint8) for p in kept),
-        value.of(words),
-        cells.column("n").to_numpy()[order],
-    )
+    cells = connection.sql(f"{grouped} ORDER BY ALL").to_arrow_table()
+    *codes, held, n = (column.to_numpy() for column in cells.columns)
+    small = tuple(code.astype(np.uint8) for code in codes)
+    return BinnedCounts(tuple(bins[name] for name in kept), small, held, n)
 
 
-def _told(connection: Any, place: _Field, value: _Field) -> float:
+def _told(connection: Any, column: str) -> float:
     """The mutual information of one column's bins and the sensitive values, up to a constant."""
     counted = connection.execute(
-        f"SELECT {place} AS bin, {value} AS value, sum(n)::BIGINT AS n FROM cells GROUP BY ALL"
+        f"SELECT {column} AS bin, held, sum(n)::BIGINT AS n FROM cells GROUP BY ALL"
     ).fetchnumpy()
     joint, bins = counted["n"].astype(float), np.asarray(counted["bin"], np.int64)
     alone = np.bincount(bins, joint)
