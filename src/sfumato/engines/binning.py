@@ -120,8 +120,8 @@ def count_binned(table: Table, holdings: Holdings) -> BinnedCounts:
     def binned(batch: pa.RecordBatch) -> pa.RecordBatch:
         codes = codes_of(batch, [view.column for view in holdings.columns])
         arrays = [one.of(batch.column(one.column)).astype(np.int8) for one in bins.values()]
-        arrays.append(holdings.numbers(codes))
-        return pa.RecordBatch.from_arrays(list(map(pa.array, arrays)), schema=schema)
+        held = holdings.numbers(codes)
+        return pa.RecordBatch.from_arrays(list(map(pa.array, [*arrays, held])), schema=schema)
 
     people = staged(table).map((*table.quasi, *table.sensitive), binned, schema)
     connection = scratch_database(counting=True)
