@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 
 from sfumato.columns import Range, Values
@@ -36,19 +35,12 @@ def release_penalty(release: Release | str | Path) -> Penalty:
     penalties: dict[str, float] = {}
     for column in opened.quasi:
         names = list(opened.shown_as(column))
-        table = opened.table(names)
-        if column.kind == "numeric":
-            assert isinstance(column.domain, Range)
-            low, high = (
-                np.asarray(table.column(name).cast(pa.float64(), safe=False).to_numpy())
-                for name in names
-            )
-            span = float(column.domain.high or 0) - float(column.domain.low or 0)
-            penalties[column.name] = float((high - low).mean() / span) if span and len(low) else 0.0
+        shown = [opened.table(names).column(name) for name in names]
+        if isinstance(column.domain, Range):
+            low, high = (end.cast(pa.float64(), safe=False).to_numpy() for end in shown)
+            widths, whole = high - low, float(column.domain.high or 0) - (column.domain.low or 0)
         else:
-            sizes = pa.compute.list_value_length(table.column(column.name)).to_numpy()
-            steps = len(column.domain) - 1 if isinstance(column.domain, Values) else 0
-            penalties[column.name] = (
-                float((sizes - 1).mean() / steps) if steps and len(sizes) else 0.0
-            )
+            widths = pa.compute.list_value_length(shown[0]).to_numpy() - 1
+            whole = len(column.domain) - 1 if isinstance(column.domain, Values) else 0
+        penalties[column.name] = float(widths.mean() / whole) if whole and len(widths) else 0.0
     return Penalty(penalties)

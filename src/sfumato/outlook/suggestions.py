@@ -63,7 +63,8 @@ _QUASI = {  # what others may know
     "|arrival|department|date|year|month",
 }
 _FORMS = {  # of most values
-    "diagnosis": r"[a-z]\d{2}(\.\w{1,4})?|\d{3}\.\d{1,2}",
+    "diagnosis": r"[a-z]\d{2}(\.\w{1,4})?|\d{3}\.\d{1,2}|flu|influenza|cold|asthma|diabetes.*"
+    r"|.*cancer|hiv.*|.*itis|ulcer|angina",
     "occupation": r".*(specialty|exec|clerical|adm support|machine|tech|sales|craft|operators"
     r"|farming|handlers|cleaners|service|serv|production|transport|household"
     r"|teacher|nurse).*",

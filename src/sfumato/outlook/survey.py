@@ -19,11 +19,10 @@ import pyarrow.compute as pc
 from sfumato.columns import value_to_json
 from sfumato.engines.counting import Progress, no_progress
 from sfumato.errors import DataError
-from sfumato.limits import limit_behind
 from sfumato.outlook.suggestions import Bars, SurveyedColumn, suggest
 from sfumato.results import Result, ResultTable
 from sfumato.scratch import scratch_database
-from sfumato.table import is_number
+from sfumato.table import is_number, reading_errors
 from sfumato.table.reading import MARKERS, Reading
 from sfumato.table.sources import ParquetSource, Source, find_source
 
@@ -153,11 +152,8 @@ def _refuse_bombs(source: Source) -> None:
 
 def _load(source: Source, connection: duckdb.DuckDBPyConnection, progress: Progress) -> int:
     """The table as `people`, its columns c0, c1, …; the number of its rows."""
-    import duckdb
-
     names = [f"c{index}" for index in range(len(source.schema))]
     types = [_countable(pa.nulls(0, kind)).type for kind in source.schema.types]
-    failures: list[Exception] = []
     rows = 0
 
     def renamed() -> Iterator[pa.RecordBatch]:
@@ -168,25 +164,15 @@ def _load(source: Source, connection: duckdb.DuckDBPyConnection, progress: Progr
                 progress("reading", rows, 0)
                 yield pa.RecordBatch.from_arrays(list(map(_countable, batch.columns)), names)
         except Exception as error:
-            failures.append(error)  # DuckDB would tell it in its own words
+            source.failure = error  # for `reading_errors`
             raise
 
     schema = pa.schema(list(zip(names, types, strict=True)))
     connection.register("incoming", pa.RecordBatchReader.from_batches(schema, renamed()))
-    try:
+    with reading_errors(source):
         connection.execute("CREATE TABLE people AS SELECT * FROM incoming")
-    except duckdb.Error as error:
-        raise (failures[0] if failures else _refusal(error, source)) from None
-    finally:
-        connection.unregister("incoming")
+    connection.unregister("incoming")
     return rows
-
-
-def _refusal(error: Exception, source: Source) -> Exception:
-    return limit_behind(error) or DataError(
-        f"{source.label} cannot be looked at ({type(error).__name__}). It may be damaged, or need "
-        "more memory than there is."
-    )
 
 
 def _plain(kind: pa.DataType) -> bool:

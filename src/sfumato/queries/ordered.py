@@ -48,7 +48,10 @@ def check_number(name: str, text: str, kind: str) -> None:
     if _NUMBERS.fullmatch(kind) is None:
         instead = "Use COUNT, or year(…) and the like of a date."
         if kind == "VARCHAR":
-            instead = "CAST it to double if its texts are numbers, or use COUNT."
+            instead = (
+                "CAST it to double if its texts are numbers, or use COUNT; of a column in bins, "
+                "GROUP BY it."
+            )
         raise QueryError(f"{name.upper()} needs a number; {text} is {kind}. {instead}")
 
 

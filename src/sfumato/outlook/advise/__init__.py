@@ -84,8 +84,10 @@ def advise(
         possible_mechanisms(promise, named)  # refuses what does not keep it
     pricing = Pricing.of(declared, min_count, progress)
     if not pricing.columns:
+        most = max(int(histogram.counts.max(initial=0)) for histogram in pricing.histograms)
         raise UsageError(
-            f"No sensitive value has {min_count:,} people or more. Choose a smaller --min-count."
+            f"No sensitive value has {min_count:,} people or more; the commonest has {most:,}. "
+            "Choose a smaller --min-count."
         )
     if promise is not None:
         return _cost(pricing, promise, named)
