@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
-from sfumato.cli.show import ProgressLine
+from sfumato.cli.show import progress_line
 from sfumato.datasets import hospital
 from sfumato.evidence.report.expected import expected_errors
 from sfumato.release import Release
@@ -151,7 +151,7 @@ def test_8_a_step_without_news_still_shows_that_time_passes(
 ) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    with ProgressLine("planning"):
+    with progress_line("planning"):
         until = time.monotonic() + 20
         while "1 s" not in terminal.getvalue() and time.monotonic() < until:
             time.sleep(0.05)

@@ -20,7 +20,7 @@ import typer
 from sfumato.cli import stopping
 from sfumato.cli.app import app
 from sfumato.cli.refusals import all_problems
-from sfumato.cli.show import ProgressLine, show_json
+from sfumato.cli.show import progress_line, show_json
 from sfumato.errors import SfumatoError, UsageError
 from sfumato.limits import limited, memory_of_machine, size
 from sfumato.table_options import TABLE_OPTIONS, TableOption
@@ -148,7 +148,7 @@ def _called(
     """What a command finds; where a table is refused, all that is wrong with it."""
     if not stage:
         return function(**named)
-    with _limited(**held), ProgressLine(stage) as progress:
+    with _limited(**held), progress_line(stage) as progress:
         try:
             return function(**named, progress=progress)
         except SfumatoError as error:

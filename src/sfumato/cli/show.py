@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from types import TracebackType
-from typing import Any, Self
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
-from sfumato.pace import Pace
+from sfumato.pace import Pace, Progress
 from sfumato.results import as_json
 
 
@@ -17,47 +18,33 @@ def show_json(result: Any) -> None:
     print(text)
 
 
-class ProgressLine:
+@contextmanager
+def progress_line(stage: str) -> Iterator[Progress]:
     """A line on standard error that says how far a run is; silent where nobody watches.
 
-    Called with a stage, what is done of it and of how much. `stage` is what runs until something
-    else is said.
+    What is given is called with a stage, what is done of it and of how much; `stage` is what runs
+    until something else is said.
     """
+    if not sys.stderr.isatty():
+        yield lambda *_: None
+        return
+    from rich import progress
+    from rich.console import Console
 
-    def __init__(self, stage: str) -> None:
-        self._pace = Pace(stage)
-        self._shown: Any = None  # rich's, loaded where somebody watches
+    console, pace = Console(file=sys.stderr, force_terminal=True), Pace(stage)
+    columns = (
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(30),
+        progress.TextColumn("{task.fields[pace]}"),
+    )
+    with progress.Progress(*columns, console=console, transient=True) as line:
+        task = line.add_task(stage, total=None, pace=_Words(pace))
 
-    def __enter__(self) -> Self:
-        if sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn
+        def tell(stage: str, done: int, total: int) -> None:
+            pace.tell(stage, done, total)
+            line.update(task, description=stage, completed=done, total=total or None)
 
-            console = Console(file=sys.stderr, force_terminal=True)
-            columns = (
-                TextColumn("{task.description}"),
-                BarColumn(30),
-                TextColumn("{task.fields[pace]}"),
-            )
-            self._shown = Progress(*columns, console=console, transient=True)
-            self._task = self._shown.add_task(self._pace.stage, total=None, pace=_Words(self._pace))
-            self._shown.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._shown is not None:
-            self._shown.stop()
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        self._pace.tell(stage, done, total)
-        if self._shown is not None:
-            changed = {"description": stage, "completed": done, "total": total or None}
-            self._shown.update(self._task, **changed)
+        yield tell
 
 
 class _Words:

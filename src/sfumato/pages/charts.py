@@ -95,15 +95,6 @@ def specification(chart: Any, height: int = 320) -> Spec:
 # -- comparisons and reports -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ErrorPoint:
-    """A line's error at a size of count."""
-
-    line: str
-    count: float
-    error: float
-
-
 def risk_against_utility(
     points: Sequence[tuple[str, Interval, Interval]], error_title: str, caption: str
 ) -> Chart:
@@ -134,13 +125,15 @@ def risk_against_utility(
     return Chart("risk", "Risk against utility", caption, [("", spec)], table)
 
 
-def error_by_count(points: Sequence[ErrorPoint], caption: str, table: ResultTable) -> Chart:
-    """Relative error against the size of the true count, one line each."""
+def error_by_count(
+    points: Sequence[tuple[str, float, float]], caption: str, table: ResultTable
+) -> Chart:
+    """Line, size of the true count and relative error, one line each."""
     import altair as alt
 
-    lines = list(dict.fromkeys(point.line for point in points))
+    lines = list(dict.fromkeys(line for line, _, _ in points))
     rows: list[Row] = [
-        {"line": p.line, "count": p.count, "error": max(p.error, 1e-4)} for p in points
+        {"line": line, "count": n, "error": max(error, 1e-4)} for line, n, error in points
     ]
     scale = alt.Scale(type="log", nice=False)
     size, error = (alt.Axis(format=format, tickCount=6) for format in ("~s", "~%"))

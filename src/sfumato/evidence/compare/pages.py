@@ -13,7 +13,6 @@ from sfumato.evidence.compare.comparison import Comparison, Row
 from sfumato.guarantees import GUARANTEES
 from sfumato.pages import Chart, render
 from sfumato.pages.charts import (
-    ErrorPoint,
     attack_advantage,
     error_by_count,
     error_by_value,
@@ -81,7 +80,7 @@ def _error_charts(comparison: Comparison) -> list[Chart]:
     shares = ("median error", "mean error", "truth inside 95 %")
     columns = ("candidate", "true counts from", "to", "questions", *shares)
     table = untitled(columns, [(name, *(c[n] for n in names)) for name, c in classes], shares)
-    points = [ErrorPoint(name, c["count"], c["mean"]) for name, c in classes]
+    points = [(name, c["count"], c["mean"]) for name, c in classes]
     about = " and ".join(comparison.columns)
     return [
         error_by_count(

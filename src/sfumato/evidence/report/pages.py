@@ -18,7 +18,7 @@ from sfumato.evidence.report.expected import YARDSTICK, ExpectedErrors
 from sfumato.guarantees import parse_guarantee
 from sfumato.guarantees.meaning import meaning_for_a_person
 from sfumato.pages import Chart, render
-from sfumato.pages.charts import ErrorPoint, attack_advantage, error_by_count, error_by_value
+from sfumato.pages.charts import attack_advantage, error_by_count, error_by_value
 from sfumato.profile import Histogram
 from sfumato.release import BucketedRelease, GeneralizedRelease, Release
 from sfumato.results import Cell, ResultTable, Tone, cell_text, untitled
@@ -254,7 +254,7 @@ def _error_charts(evidence: Evidence) -> list[Chart]:
     charts = []
     if rows:
         head = ("line", "size of the count", "questions", "relative error", "truth inside 95 %")
-        points = [ErrorPoint(str(line), float(n or 0), float(e or 0)) for line, n, _, e, _ in rows]
+        points = [(str(line), float(n or 0), float(e or 0)) for line, n, _, e, _ in rows]
         charts.append(error_by_count(points, caption, untitled(head, rows, head[3:])))
     for found in computed:
         errors = {value: {"predicted": error} for value, error in found.by_value.items()}

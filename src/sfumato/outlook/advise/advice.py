@@ -14,6 +14,7 @@ from sfumato.guarantees import Guarantee
 from sfumato.guarantees.value_table import label
 from sfumato.mechanisms import Mechanism, mechanisms_for
 from sfumato.results import Cell, Result, ResultTable
+from sfumato.textform import about
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,17 +75,12 @@ class Option(Result):
         assert self.guarantee is not None
         stated = self.guarantee.stated()
         texts = [stated] if isinstance(stated, str) else [
-            f"{_name(column)}: {promise}" for column, promise in stated.items()
+            about(column, promise) for column, promise in stated.items()
         ]  # fmt: skip
         flags = [f"--guarantee {shlex.quote(text)}" for text in texts]
         if self.mechanism not in mechanisms_for(self.guarantee):
             flags.append(f"--mechanism {shlex.quote(str(self.mechanism))}")
         return " ".join(flags)
-
-
-def _name(column: str) -> str:
-    """A column before the colon of a promise."""
-    return column if column.replace("_", "a").isalnum() else "'" + column.replace("'", "''") + "'"
 
 
 @dataclass(frozen=True)
