@@ -14,6 +14,8 @@ from sfumato.operators.estimator import Forms, Moments, Statistic
 from sfumato.operators.shrinkage import CountEstimates
 from sfumato.operators.weighing import Composition
 
+_FEWEST = 0.5  # of a value that nobody shows: people may have it
+
 
 class DecoyEstimated(DrawnEstimated):
     """Decoys: the operator whose rows sum to 1, so that estimates add up.
@@ -26,7 +28,10 @@ class DecoyEstimated(DrawnEstimated):
 
     def __init__(self, moments: Moments, operator: ObservedDecoy, *, shrunk: bool = True) -> None:
         self._operator, inverse = operator, operator.whole_inverse()
-        whole = Composition.of(inverse, np.array(operator.counts, np.float64))
+        # the published number of a value is that of its people on average
+        rows, shown = float(sum(operator.counts)), np.maximum(operator.counts, _FEWEST)
+        shares = shown / shown.sum()
+        whole = Composition(rows, shares, shares, np.full(len(shares), rows))
         super().__init__(moments, [inverse], [whole], shrunk=shrunk)
 
     def cells(self, number: Hashable) -> CountEstimates:

@@ -138,12 +138,30 @@ class DrawnEstimated(Estimated):
         count = Statistic(number, number, ones, ones > 0)
         variance = self.covariance(forms, count, count, independent=True)
         people = sum_by(self.pool, self.moments.total(number), pools)
-        assert self.rows is not None
+        outside = self.outside(forms, count, np.repeat(people, many))
         return CountEstimates(
             self.linear(forms, count).reshape(pools, many),
             self.independent(forms, count).reshape(pools, many),
             np.maximum(variance, 0.0).reshape(pools, many),
-            1 - people[:, None] / max(self.rows, 1.0),
+            outside.reshape(pools, many),
+        )
+
+    def outside(self, forms: Forms, count: Statistic, people: FloatArray) -> FloatArray:
+        """By row: what share of the records that could show what is counted are not among its
+        people, of the whole release or of the blocks that they are in."""
+        whole = self._wholes[0]
+        if len(self._inverses) > 1 or (whole.block_rows == whole.rows).all():
+            return 1 - people / max(whole.rows, 1.0)
+        (inverse,), (symbol,) = self._inverses, self.moments.shown
+        sums, every = self.moments.sums[(count.number,)], len(whole.block_rows)
+        pair = self.pool[self.moments.of] * every + inverse.blocks[symbol]
+        inside = sum_by(pair, sums, self.pools * every)[pair] / whole.block_rows[symbol]
+        taken, reached = (
+            forms.by_row(self.counted(forms, lines, count.counted))
+            for lines in (sums * inside, sums)
+        )
+        return np.asarray(
+            1 - np.divide(taken, reached, out=np.zeros_like(taken), where=reached > 0)
         )
 
     @cached_property
@@ -200,7 +218,8 @@ class _Row:
         away = (self.shrunk.kept - self.shrunk.gain) * self.cells.away
         noise = np.maximum(self.cells.variance, 1e-300)
         believed = self.excess * (self.shrunk.variance + away**2)
-        error_part = np.minimum(believed / noise, 1.0 + away**2 / noise)
+        start = (1 - self.cells.outside) * (1 - self.shrunk.kept**2)  # n₀ has noise of its own
+        error_part = np.minimum(believed / noise + start, 1.0 + away**2 / noise)
         # of everybody the number is known, but a sum of their values is as noisy as it is
         return np.where(self.cells.variance > 0, error_part, 1.0)
 
@@ -293,12 +312,11 @@ class _DrawnSums:
         independent, showing, others, shown = estimated.rates(forms, sums, each.counted)
         people = forms.by_row(estimated.counted(forms, sums, each.counted))
         unbiased = estimated.linear(forms, count)
-        assert estimated.rows is not None
         cells = CountEstimates(
             unbiased,
             independent,
             self._noise_of(count, people),
-            1 - people / max(estimated.rows, 1.0),
+            estimated.outside(forms, count, people),
         )
         q1 = np.divide(showing, independent, out=np.ones_like(independent), where=independent > 0)
         q0 = np.divide(shown, others, out=np.zeros_like(independent), where=others > 0)

@@ -29,11 +29,13 @@ Inverses = Sequence[Inverse | DenseInverse]
 
 @dataclass(frozen=True, eq=False)
 class Composition:
-    """Of the whole release, by symbol: the share of its block that shows it, and that has it."""
+    """Of the whole release, by symbol: the share of its block that shows it, and that has it, and
+    how many records its block has."""
 
     rows: float
     shown: FloatArray
     true: FloatArray
+    block_rows: FloatArray
 
     @classmethod
     def of(
@@ -53,8 +55,8 @@ class Composition:
         variance = inverse.variances(truth, counts if noise is None else noise)
         estimate = _positive(estimate, np.sqrt(variance), counts)
         of = inverse.blocks if blocks else np.zeros(len(estimate), np.int64)
-        shares = [e / np.maximum(np.bincount(of, e), _LEAST)[of] for e in (counts, estimate)]
-        return cls(float(counts.sum()), *shares)
+        shown, true = (e / np.maximum(np.bincount(of, e), _LEAST)[of] for e in (counts, estimate))
+        return cls(float(counts.sum()), shown, true, sum_by(of, counts, len(counts))[of])
 
 
 def _positive(counts: FloatArray, error: FloatArray, shown: FloatArray) -> FloatArray:
