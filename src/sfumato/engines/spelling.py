@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from sfumato.draws import IntArray
 from sfumato.release.records import part_name
-from sfumato.scratch import scratch_database
+from sfumato.table.staging import LARGE, LocalPeople
 
 ROW_GROUP, GROUPS = 250_000, 4  # rows, and how many such groups a part has
 BUCKET = "bucket"
@@ -145,29 +145,13 @@ def sorted_rows(rows: Batches, many: bool = False) -> tuple[pa.Schema, Iterator[
     first = next(batches)
     places = [f"c{index}" for index in range(first.num_columns)]
     schema = pa.schema(list(zip(places, first.schema.types, strict=True)))
-    failed: list[BaseException] = []
 
-    def given() -> Iterator[pa.RecordBatch]:
-        try:
-            yield pa.RecordBatch.from_arrays(first.columns, schema=schema)
-            for batch in batches:
-                yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
-        except BaseException as error:  # DuckDB would say it in its own words
-            failed.append(error)
-            raise
+    def given(_: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for batch in chain([first], batches):
+            yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
 
-    def ordered() -> Iterator[pa.RecordBatch]:
-        connection = scratch_database(columns=1 if many else len(places), counting=many)
-        connection.register("given", pa.RecordBatchReader.from_batches(schema, given()))
-        try:
-            query = connection.sql("SELECT * FROM given ORDER BY ALL NULLS LAST")
-            yield from query.to_arrow_reader(ROW_GROUP)
-        except Exception:
-            if failed:
-                raise failed[0] from None
-            raise
-
-    return first.schema, ordered()
+    people = LocalPeople(schema, given, LARGE + many)
+    return first.schema, people.sql("SELECT * FROM people ORDER BY ALL NULLS LAST", *places)
 
 
 def row_groups(

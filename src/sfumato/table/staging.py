@@ -62,7 +62,7 @@ class CodedPeople(ABC):
 
 
 class LocalPeople(CodedPeople):
-    """Records that DuckDB counts; it spills where it must."""
+    """Records that DuckDB counts and sorts; it spills where it must."""
 
     def __init__(
         self, schema: pa.Schema, batches: Callable[[Sequence[str]], Batches], rows: int
@@ -70,9 +70,16 @@ class LocalPeople(CodedPeople):
         self._schema, self._batches, self._rows = schema, batches, rows
         self.failure: BaseException | None = None  # for `reading_errors`
 
+    def _given(self, columns: Sequence[str]) -> Batches:
+        try:
+            yield from self._batches(columns)
+        except BaseException as error:  # DuckDB would say it in its own words
+            self.failure = error
+            raise
+
     def sql(self, query: str, *columns: str) -> Batches:
         schema = pa.schema([self._schema.field(name) for name in columns])
-        reader = pa.RecordBatchReader.from_batches(schema, iter(self._batches(columns)))
+        reader = pa.RecordBatchReader.from_batches(schema, self._given(columns))
         connection = scratch_database(counting=self._rows > LARGE)
         try:
             connection.register("people", reader)
