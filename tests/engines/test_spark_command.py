@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
-from sfumato.engines.spark import starting
+from sfumato.engines.spark import session
 from sfumato.engines.spark.session import translated
 from sfumato.table import read
 
@@ -91,7 +91,7 @@ def test_without_java_it_says_so(cli: Any, tmp_path: Path, monkeypatch: pytest.M
 def test_without_pyspark_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     with pytest.raises(sf.UsageError, match=r"pip install 'sfumato\[spark\]'"):
-        starting.spark_session()
+        session.spark_session()
 
 
 def test_java_is_found_by_its_home_or_by_the_path(
@@ -103,11 +103,11 @@ def test_java_is_found_by_its_home_or_by_the_path(
     java.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert starting._java_found()
+    assert session._java_found()
     monkeypatch.delenv("JAVA_HOME")
-    assert not starting._java_found()
+    assert not session._java_found()
     monkeypatch.setenv("PATH", str(java.parent))
-    assert starting._java_found()
+    assert session._java_found()
 
 
 @pytest.mark.parametrize(

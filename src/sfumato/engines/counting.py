@@ -35,11 +35,9 @@ def take_profile(
     rows = staged(stage(table, threads=threads, progress=progress))
     histograms = {}
     for column in table.sensitive:
-        counted, domain = rows.people.count(rows.columns[column]), rows.domains[column]
-        counts = np.zeros(len(domain), np.int64)
-        counts[counted.column(0).to_numpy()] = counted.column("n").to_numpy()
+        counts = _by_value(rows, column)
         stated = stated_values(column, table.domains.get(column))
-        values = tuple(domain.to_pylist())
+        values = tuple(rows.domains[column].to_pylist())
         strangers = {*values} - {*stated, None} if stated else set()
         if strangers:
             outside = [value in strangers for value in values]
@@ -49,6 +47,15 @@ def take_profile(
             )
         histograms[column] = Histogram(column, (*stated, *values[len(stated) :]), counts)
     return Profile(rows.number, histograms, dropped=rows.dropped)
+
+
+def _by_value(rows: Staged, column: str, what: str = "count(*)", *others: str) -> IntArray:
+    """What SQL counts for each value of a sensitive column."""
+    name, counts = rows.columns[column], np.zeros(len(rows.domains[column]), np.int64)
+    query = f"SELECT {name}, {what} AS n FROM people GROUP BY {name}"
+    for batch in rows.people.sql(query, name, *others):
+        counts[batch.column(0).to_numpy()] = batch.column("n").to_numpy()
+    return counts
 
 
 def _what_differs(strangers: set[Value], values: tuple[Value, ...]) -> str:
@@ -175,14 +182,9 @@ def count_holders(table: Table) -> dict[str, Holders]:
     table = stage(table)
     rows, holders = staged(table), {}
     person = rows.columns[str(table.person)]
+    query = f"SELECT count(DISTINCT {person}) AS n FROM people"
+    (people,) = (batch.column("n")[0].as_py() for batch in rows.people.sql(query, person))
     for column, histogram in take_profile(table).histograms.items():
-        name = rows.columns[column]
-        query = f"SELECT {name}, count(DISTINCT {person}) AS n FROM people GROUP BY ALL"
-        counted = pa.Table.from_batches(rows.people.sql(query, name, person))
-        counts = np.zeros(len(histogram.values), np.int64)
-        counts[counted.column(0).to_numpy()] = counted.column("n").to_numpy()
-        query = f"SELECT count(DISTINCT {person}) AS n FROM people"
-        (everybody,) = rows.people.sql(query, person)
-        people = everybody.column("n")[0].as_py()
+        counts = _by_value(rows, column, f"count(DISTINCT {person})", person)
         holders[column] = Holders(column, histogram.values, counts, people)
     return holders

@@ -9,12 +9,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sfumato.draws import Draws
-from sfumato.engines.from_cells import made_rows
 from sfumato.engines.options import RunOptions, Written
-from sfumato.engines.shown import ShownRows
+from sfumato.engines.shown import (
+    CodedColumn,
+    PlainColumn,
+    ShownColumn,
+    ShownRows,
+    sensitive_columns,
+)
 from sfumato.engines.spelling import restored, spell
 from sfumato.engines.stream import StreamSection, apply_plan, changed
 from sfumato.engines.whole import write_generalized
@@ -22,7 +29,17 @@ from sfumato.mechanisms import CellPlan, Plan, RecordPlan, TablePlan
 from sfumato.profile import Profile
 from sfumato.table import Table
 from sfumato.table.spool import Spool
-from sfumato.table.staging import LARGE, stage
+from sfumato.table.staging import (
+    LARGE,
+    code_type,
+    is_coded,
+    ordered_domain,
+    stage,
+    staged,
+    stated_values,
+)
+
+_BATCH_ROWS = 1 << 17
 
 
 class LocalEngine:
@@ -82,7 +99,7 @@ class LocalEngine:
         if isinstance(plan, TablePlan):
             return write_generalized(folder, self.table, plan, draws, self.options)
         if isinstance(plan, CellPlan):  # rows follow from counts, wherever the records are
-            rows, published = made_rows(self.table, plan, draws)
+            rows, published = rows_of_cells(self.table, plan, draws)
         else:
             assert isinstance(plan, RecordPlan), type(plan)
             rows = ShownRows.of(self.table)
@@ -126,3 +143,35 @@ class LocalEngine:
         else:
             write(folder, columns, ordered, many=many)
         return Written(tuple(column.column() for column in rows.columns), rows.number)
+
+
+def rows_of_cells(
+    table: Table, plan: CellPlan, draws: Draws
+) -> tuple[ShownRows, Iterator[pa.RecordBatch]]:
+    """The rows that a plan makes, and their columns; the table is not read again."""
+    domains = staged(table).domains
+    columns, shown = list[ShownColumn](), dict[str, pa.Array]()  # for each code of the plan
+    for quasi in plan.quasi():
+        name, merged = quasi.column, quasi.merged
+        values = pa.array(quasi.values, pa.string() if merged else table.type_of(name))
+        if is_coded(values.type):
+            stated = () if merged else stated_values(name, table.domains.get(name))
+            domain = ordered_domain(values, stated)
+            columns.append(CodedColumn(table, name, domain, merged=merged))
+            shown[name] = pc.index_in(values, value_set=domain).cast(code_type(len(domain)))
+        else:
+            columns.append(PlainColumn(table, name))
+            shown[name] = values
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        for emitted in plan.emit(draws):
+            cell = np.repeat(np.arange(len(emitted.counts), dtype=np.int32), emitted.counts)
+            arrays = {name: shown[name].take(pa.array(c)) for name, c in emitted.quasi.items()}
+            for name, codes in emitted.codes.items():
+                arrays[name] = pa.array(codes).cast(code_type(len(domains[name])))
+            arrays |= {n: pa.array(c).cast(pa.int32()) for n, c in emitted.extra.items()}
+            cells = pa.RecordBatch.from_pydict(arrays)
+            for start in range(0, len(cell), _BATCH_ROWS):
+                yield cells.take(pa.array(cell[start : start + _BATCH_ROWS]))
+
+    return ShownRows([*columns, *sensitive_columns(table)]), rows()

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import glob
+import os
 import pickle
 import re
+import shutil
+import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
@@ -14,21 +18,66 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato import errors
-from sfumato.engines.spark.starting import job_settings, spark_session
 from sfumato.errors import DataError, SfumatoError, UsageError
 from sfumato.table.spark import SparkSource
 
-__all__ = [
-    "gathered",
-    "job_settings",
-    "kept_on_disk",
-    "made_on_disk",
-    "open_files",
-    "partition",
-    "spark_errors",
-    "spark_session",
-    "translated",
-]
+_ROWS_AT_ONCE = "spark.sql.execution.arrow.maxRecordsPerBatch"
+
+
+def spark_session() -> Any:
+    """The running Spark session, or a new one: on this machine unless Spark's settings say more."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise UsageError(
+            "The Spark engine needs pyspark. Install it with: pip install 'sfumato[spark]'."
+        ) from None
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return running
+    if not _java_found() and "SPARK_REMOTE" not in os.environ:
+        raise UsageError(
+            "The Spark engine needs Java 17 or newer, and there is none: install it, or set "
+            "JAVA_HOME to where it is."
+        )
+    # executors would look for 'python3' otherwise, which need not know sfumato
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    session = SparkSession.builder.appName("sfumato").getOrCreate()
+    if session.conf.get("spark.log.level", None) is None and hasattr(session, "_sc"):
+        session.sparkContext.setLogLevel("OFF")  # what fails, our own message says
+    return session
+
+
+def _java_found() -> bool:
+    home = os.environ.get("JAVA_HOME")
+    return (Path(home) / "bin" / "java").exists() if home else shutil.which("java") is not None
+
+
+@contextmanager
+def job_settings(session: Any) -> Iterator[None]:
+    """Spark as our jobs want it, and afterwards as it was."""
+    before = session.conf.get(_ROWS_AT_ONCE, None)
+    context = getattr(session, "_sc", None)
+    python = None if context is None else context.pythonExec
+    session.conf.set(_ROWS_AT_ONCE, str(1 << 16))
+    if context is not None and context.master.startswith("local") and not _python_chosen(context):
+        context.pythonExec = sys.executable
+    try:
+        with warnings.catch_warnings():
+            # Spark mentions pandas, which nothing here uses
+            warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")
+            yield
+    finally:
+        if context is not None:
+            context.pythonExec = python
+        if before is None:
+            session.conf.unset(_ROWS_AT_ONCE)
+        else:
+            session.conf.set(_ROWS_AT_ONCE, before)
+
+
+def _python_chosen(context: Any) -> bool:
+    return "PYSPARK_PYTHON" in os.environ or context.getConf().contains("spark.pyspark.python")
 
 
 def open_files(paths: Sequence[str], label: str) -> SparkSource:
