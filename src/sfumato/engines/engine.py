@@ -17,7 +17,6 @@ from sfumato.draws import Draws
 from sfumato.engines.options import RunOptions, Written
 from sfumato.engines.shown import (
     CodedColumn,
-    PlainColumn,
     ShownColumn,
     ShownRows,
     sensitive_columns,
@@ -160,7 +159,7 @@ def rows_of_cells(
             columns.append(CodedColumn(table, name, domain, merged=merged))
             shown[name] = pc.index_in(values, value_set=domain).cast(code_type(len(domain)))
         else:
-            columns.append(PlainColumn(table, name))
+            columns.append(ShownColumn(table, name))
             shown[name] = values
 
     def rows() -> Iterator[pa.RecordBatch]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -146,25 +146,24 @@ def publish(
             )
             kept.write(made.to_text())
         exposure = exposure_of(Release(folder, verify=False), ran.profile, ran.promise)
-    notes = steward_notes(ran.people, ran.promise)
-    notes += tuple(warning.sentence() for warning in ran.together)
-    notes += (ran.drawn,) if ran.drawn else ()
-    if counted is not None:
-        notes += (counted.ledger.note(ran.profile.histograms),)
-    withheld = 0 if rule is None else rule.suppressed
-    if table.merged is not None:
-        notes = (*notes, table.merged.note)
-    meanings = [
-        meaning_for_a_person(promised, histogram, table.quasi)
-        for histogram in ran.people.histograms.values()
+    histograms = ran.people.histograms.values()
+    meanings = [meaning_for_a_person(promised, one, table.quasi) for one in histograms]
+    notes = [
+        *steward_notes(ran.people, ran.promise),
+        *(warning.sentence() for warning in ran.together),
+        ran.drawn,
+        "" if counted is None else counted.ledger.note(ran.profile.histograms),
+        "" if table.merged is None else table.merged.note,
+        *(table_cautions(table) if table.source.engine == LocalEngine.name else ()),
+        *(() if key_file is None else key_cautions(key_file, promised, table)),
     ]
     return Publication(
         address_of(to) or folder,
         manifest,
-        ran.profile.rows + ran.profile.dropped + withheld,
+        ran.profile.rows + ran.profile.dropped + (0 if rule is None else rule.suppressed),
         time.perf_counter() - began,
         exposure,
-        (*notes, *_cautions(table, promised, key_file)),
+        tuple(filter(None, notes)),
         tuple(filter(None, meanings)),
     )
 
@@ -180,13 +179,6 @@ class Run:
     promise: Guarantee
     together: Sequence[ColumnTold] = ()
     drawn: str = ""  # what drawing one row of each person did
-
-
-def _cautions(table: Table, guarantee: Guarantee, key_file: str | Path | None) -> Iterator[str]:
-    if table.source.engine == LocalEngine.name:
-        yield from table_cautions(table)
-    if key_file is not None:
-        yield from key_cautions(key_file, guarantee, table)
 
 
 def run(

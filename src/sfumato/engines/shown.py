@@ -7,7 +7,6 @@ record leaves no trace in it: codes keep their order and close up.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from decimal import Decimal
 from functools import cached_property
@@ -26,33 +25,67 @@ from sfumato.table.staging import code_type, is_coded, ordered_domain, staged, s
 MOST_LISTED = 10_000  # domains with more values are not listed in the manifest
 
 
-class ShownColumn(ABC):
-    """A column of a release, to which its published records are added."""
+class ShownColumn:
+    """A column of a release, to which its published records are added: numbers, dates and times,
+    which are shown as they are."""
 
     def __init__(self, table: Table, name: str, role: Role = "quasi") -> None:
         self.name, self.role, self._table = name, role, table
         self.kind: Kind = table.kinds[name]
         self.type = table.type_of(name)
         self.stated = table.domains.get(name)
+        self._spans = self.kind != "categorical" and not isinstance(self.stated, Values)
+        self._seen = pa.array([], self.type)  # each value once; of a span its ends
+        self._missing = self._many = False
 
-    @abstractmethod
     def add(self, array: pa.Array) -> None:
         """Note the next published records."""
+        self._missing |= array.null_count > 0
+        if not self._many:
+            fresh = _ends(array) if self._spans else array.unique().drop_null()
+            seen = pa.concat_arrays([self._seen, fresh])
+            self._seen = _ends(seen) if self._spans else seen.unique()
+            self._many = len(self._seen) > MOST_LISTED
 
     @property
-    @abstractmethod
     def noted(self) -> pa.Array:
         """What was noted, for another to `add`."""
+        return pa.concat_arrays([self._seen, pa.nulls(int(self._missing), self.type)])
+
+    def _observed(self) -> Values | Range | None:
+        if self._spans:
+            low, high = (
+                (self._seen[0].as_py(), self._seen[-1].as_py()) if len(self._seen) else (None, None)
+            )
+            return Range(_end(low, -math.inf), _end(high, math.inf), self._missing)
+        if self._many:
+            return None
+        ordered = self._seen.take(pc.sort_indices(self._seen)).to_pylist()
+        return Values(tuple(dict.fromkeys([*ordered, *[None] * self._missing])))  # −0 is 0
 
     @property
-    @abstractmethod
     def domain(self) -> Values | Range | None:
         """The published domain, once all records have been added; None when it is too large to
         list."""
+        if isinstance(self.stated, Values):
+            return Values((*self.stated.values, *[None] * self._missing))
+        if self.stated is not None and self._missing:
+            return structs.replace(self.stated, missing=True)
+        return self.stated or self._observed()
 
-    @abstractmethod
     def check(self) -> None:
         """Refuse values outside a stated domain."""
+        seen, inside = self._observed(), True
+        if isinstance(self.stated, Range) and isinstance(seen, Range) and seen.low is not None:
+            assert self.stated.low is not None
+            assert self.stated.high is not None
+            assert seen.high is not None
+            inside = self.stated.low <= seen.low and seen.high <= self.stated.high
+        elif isinstance(self.stated, Values):
+            allowed = {*self.stated.values, None}
+            inside = isinstance(seen, Values) and allowed.issuperset(seen.values)
+        if not inside:
+            raise outside(self._table, self.name)
 
     def ordered(self, array: pa.Array) -> pa.Array:
         """What a file shows of these records, once all have been added."""
@@ -138,60 +171,6 @@ class CodedColumn(ShownColumn):
         return Spelled(self.name, self.values.take(self._codes), listed=self.domain is not None)
 
 
-class PlainColumn(ShownColumn):
-    """Numbers, dates and times, which are shown as they are."""
-
-    def __init__(self, table: Table, name: str) -> None:
-        super().__init__(table, name)
-        self._spans = self.kind != "categorical" and not isinstance(self.stated, Values)
-        self._seen = pa.array([], self.type)  # each value once; of a span its ends
-        self._missing = self._many = False
-
-    def add(self, array: pa.Array) -> None:
-        self._missing |= array.null_count > 0
-        if not self._many:
-            fresh = _ends(array) if self._spans else array.unique().drop_null()
-            seen = pa.concat_arrays([self._seen, fresh])
-            self._seen = _ends(seen) if self._spans else seen.unique()
-            self._many = len(self._seen) > MOST_LISTED
-
-    @property
-    def noted(self) -> pa.Array:
-        return pa.concat_arrays([self._seen, pa.nulls(int(self._missing), self.type)])
-
-    def _observed(self) -> Values | Range | None:
-        if self._spans:
-            low, high = (
-                (self._seen[0].as_py(), self._seen[-1].as_py()) if len(self._seen) else (None, None)
-            )
-            return Range(_end(low, -math.inf), _end(high, math.inf), self._missing)
-        if self._many:
-            return None
-        ordered = self._seen.take(pc.sort_indices(self._seen)).to_pylist()
-        return Values(tuple(dict.fromkeys([*ordered, *[None] * self._missing])))  # −0 is 0
-
-    @property
-    def domain(self) -> Values | Range | None:
-        if isinstance(self.stated, Values):
-            return Values((*self.stated.values, *[None] * self._missing))
-        if self.stated is not None and self._missing:
-            return structs.replace(self.stated, missing=True)
-        return self.stated or self._observed()
-
-    def check(self) -> None:
-        seen, inside = self._observed(), True
-        if isinstance(self.stated, Range) and isinstance(seen, Range) and seen.low is not None:
-            assert self.stated.low is not None
-            assert self.stated.high is not None
-            assert seen.high is not None
-            inside = self.stated.low <= seen.low and seen.high <= self.stated.high
-        elif isinstance(self.stated, Values):
-            allowed = {*self.stated.values, None}
-            inside = isinstance(seen, Values) and allowed.issuperset(seen.values)
-        if not inside:
-            raise outside(self._table, self.name)
-
-
 class ShownRows:
     """The columns of a release, and how many published rows were added to them."""
 
@@ -205,7 +184,7 @@ class ShownRows:
         for name in table.quasi:
             coded = name in domains
             columns.append(
-                CodedColumn(table, name, domains[name]) if coded else PlainColumn(table, name)
+                CodedColumn(table, name, domains[name]) if coded else ShownColumn(table, name)
             )
         return ShownRows([*columns, *sensitive_columns(table)])
 
@@ -234,7 +213,7 @@ def sensitive_columns(table: Table) -> list[CodedColumn]:
 def domain_of(table: Table, name: str, values: pa.Array) -> Values | Range | None:
     """The domain of a quasi-identifier of which these values are published."""
     if not is_coded(values.type):
-        plain = PlainColumn(table, name)
+        plain = ShownColumn(table, name)
         plain.add(values)
         return plain.domain
     domain = ordered_domain(values, stated_values(name, table.domains.get(name)))
