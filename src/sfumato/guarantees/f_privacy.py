@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from sfumato.columns import list_some, value_text
 from sfumato.errors import UsageError
@@ -76,7 +76,7 @@ class FPrivacy(CeilingGuarantee):
                 f"{self.name}(theta=8, floor=0.02) or {self.name}(@limits.csv), a file with the "
                 "columns value and limit."
             )
-        if self.theta is not None and self.limits and EVERY_OTHER in dict(self.limits.rows):
+        if self.theta is not None and self.limits and EVERY_OTHER in self.limits.labels:
             raise UsageError(
                 f"With theta, every other value of {self.name} has the limit that theta gives it. "
                 f"Leave the limit of {EVERY_OTHER!r} out, or theta."
@@ -87,19 +87,15 @@ class FPrivacy(CeilingGuarantee):
         return self.limits is not None or super().names_values
 
     def ceilings(self, histogram: Histogram) -> list[Fraction]:
-        listed = {} if self.limits is None else dict(self.limits.rows)
+        rows: list[Any] = [None] * len(histogram.values)
         if self.limits is not None:  # theta is the row of every other value
-            self.limits.require_fit(histogram, "a limit of 1", every=self.theta is None)
-        stated = listed.get(EVERY_OTHER, Fraction(1))
+            rows = self.limits.for_domain(histogram, every=self.theta is None)
+        theta = self.theta or Fraction(0)
         by_code = [
-            listed[name] if (name := label(value)) in listed else self._other(share, stated)
-            for value, share in zip(histogram.values, histogram.shares, strict=True)
+            min(Fraction(1), theta * share + self.floor) if row is None else row[1]
+            for row, share in zip(rows, histogram.shares, strict=True)
         ]
         return self.but_open(histogram, by_code)
-
-    def _other(self, share: Fraction, stated: Fraction) -> Fraction:
-        """The ceiling of a value that `limits` do not name."""
-        return stated if self.theta is None else min(Fraction(1), self.theta * share + self.floor)
 
     def nearest(self, histogram: Histogram) -> Guarantee | None:
         if self.theta is None or self.limits is not None:

@@ -119,16 +119,14 @@ class FineRhoPrivacy(OddsGuarantee):
         return [row.weight for row in self.limits.for_values(values)]
 
     def ceilings(self, histogram: Histogram) -> list[Fraction]:
-        if self.limits is not None:
-            rows = zip(self.limits.for_domain(histogram), histogram.shares, strict=True)
-            return [
-                Fraction(1)
-                if row.rho1 is None or row.rho2 is None or share > row.rho1
-                else row.rho2
-                for row, share in rows
-            ]
-        assert self.theta is not None
-        return [min(Fraction(1), self.theta * share) for share in histogram.shares]
+        if self.limits is None:
+            assert self.theta is not None
+            return [min(Fraction(1), self.theta * share) for share in histogram.shares]
+        rows: list[Limit] = self.limits.for_domain(histogram)
+        return [
+            row.rho2 if row.rho2 and share <= (row.rho1 or 0) else Fraction(1)
+            for row, share in zip(rows, histogram.shares, strict=True)
+        ]
 
     def require_feasible(self, histogram: Histogram) -> None:
         require_two_values(histogram)

@@ -42,6 +42,7 @@ class ValueTable:
     numbers: ClassVar[tuple[Parameter, ...]] = ()
     needed: ClassVar[int] = 0
     usage: ClassVar[str] = ""
+    nothing: ClassVar[str] = ""  # how a row is written that promises nothing
 
     @classmethod
     def of(cls, given: Any) -> Self | None:
@@ -115,20 +116,26 @@ class ValueTable:
     def labels(self) -> tuple[str, ...]:
         return tuple(row[0] for row in self.rows)
 
-    def require_fit(self, histogram: Histogram, nothing: str, *, every: bool = True) -> None:
-        """Every value has a row, its own or that of `*` (if `every` one needs it), and every row a
-        value; `nothing` tells how a row is written that promises nothing."""
+    def for_values(self, values: Iterable[Value]) -> list[Any]:
+        """The row of each value, that of `*` where it has none of its own, else None."""
+        rows = {row[0]: row for row in self.rows}
+        return [rows.get(label(value), rows.get(EVERY_OTHER)) for value in values]
+
+    def for_domain(self, histogram: Histogram, *, every: bool = True) -> list[Any]:
+        """The same, where every value has a row (if `every` one needs it) and every row a value;
+        `DataError` elsewhere."""
         rows, names = {*self.labels}, {label(value): value for value in histogram.values}
         missing = [value_text(value) for name, value in names.items() if name not in rows]
-        problem = f"have no row for {list_some(missing)}"
-        if not every or EVERY_OTHER in rows or not missing:
-            foreign = [repr(row) for row in sorted(rows - {*names, EVERY_OTHER})]
+        foreign = [repr(row) for row in sorted(rows - {*names, EVERY_OTHER})]
+        if every and EVERY_OTHER not in rows and missing:
+            problem = f"have no row for {list_some(missing)}"
+        elif foreign:
             problem = f"name {list_some(foreign)}, which the column does not have"
-            if not foreign:
-                return
+        else:
+            return self.for_values(histogram.values)
         raise DataError(
             f"The limits for column {histogram.column!r} {problem}. Give every value a row "
-            f"({nothing} promises nothing), or add a row for '*'."
+            f"({self.nothing} promises nothing), or add a row for '*'."
         )
 
     def __str__(self) -> str:
@@ -181,6 +188,7 @@ class ValueCeilings(ValueTable):
 
     numbers: ClassVar[tuple[Parameter, ...]] = (Parameter("limit", above=0, most=1),)
     needed: ClassVar[int] = 1
+    nothing: ClassVar[str] = "a limit of 1"
 
     @classmethod
     def check(cls, value: str, *numbers: Fraction | None) -> tuple[Any, ...]:
@@ -222,6 +230,7 @@ class ChanceLimits(ValueTable):
         Parameter("weight", least=0),
     )
     needed: ClassVar[int] = 2
+    nothing: ClassVar[str] = "empty rho1 and rho2"
 
     @classmethod
     def check(cls, value: str, *numbers: Fraction | None) -> Limit:
@@ -234,15 +243,8 @@ class ChanceLimits(ValueTable):
         return row
 
     def for_values(self, values: Iterable[Value]) -> list[Limit]:
-        """One limit per value; none is promised anything about that has no row."""
-        listed = {row[0]: Limit(*row) for row in self.rows}
-        rest = listed.get(EVERY_OTHER, Limit(EVERY_OTHER, None, None))
-        return [listed.get(label(value), rest) for value in values]
-
-    def for_domain(self, histogram: Histogram) -> list[Limit]:
-        """The same, where every value has a row and every row a value; `DataError` elsewhere."""
-        self.require_fit(histogram, "empty rho1 and rho2")
-        return self.for_values(histogram.values)
+        """None is promised anything about that has no row."""
+        return [row or Limit(EVERY_OTHER, None, None) for row in super().for_values(values)]
 
 
 def _written(value: str) -> str:
