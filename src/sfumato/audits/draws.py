@@ -15,7 +15,8 @@ find a choice by a secret rule.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -90,10 +91,10 @@ def _tests(case: AuditCase) -> Iterator[Tests]:
             column_chances = _chances(case, column, operator)
             if column_chances is not None:
                 chances[column] = column_chances
-                yield from _agreement(case, classes, column, column_chances)
+                yield from _agreement(case, classes, (column,), chances)
                 yield from _fit(case, classes, column)
         for pair in combinations(chances, 2):
-            yield from _coin(case, classes, pair, chances)
+            yield from _agreement(case, classes, pair, chances)
 
 
 # -- what an operator draws ------------------------------------------------------------------------
@@ -142,90 +143,70 @@ def operator_chances(operator: Operator) -> Chances:
 
 
 def _agreement(
-    case: AuditCase, classes: EquivalenceClasses, column: str, chances: Chances
-) -> Iterator[Tests]:
-    """Everybody, and by true value, by quasi-identifier and by both."""
-    operator, values = case.release.operators[column], case.profile.histograms[column].values
-    alone = isinstance(operator, Decoy)
-    pairs = _pairs(case, classes, (column,), chances, alone=alone)
-    if pairs is None:
-        return
-    apart, names = pairs.apart(), [value_text(value) for value in values]
-    everybody = AgreementGroups(
-        pairs, np.zeros(len(pairs.owner), np.int64), lambda _: f"everybody in {column!r}"
-    )
-    by_cell: list[AgreementGroups] = []
-    by_pair = [AgreementGroups(apart, apart.shown, lambda code: f"true value {names[code]}")]
-    for quasi, (of_place, place) in classes.quasi.items():
-        group, named = place[pairs.owner], value_name(quasi, of_place)
-        by_cell.append(AgreementGroups(pairs, group, named))
-        both = group[pairs.cell] * len(names) + pairs.shown
-
-        def name(key: int, named: Callable[[int], str] = named) -> str:
-            group, code = divmod(key, len(names))
-            return f"{named(group)} with {names[code]}"
-
-        by_pair.append(AgreementGroups(apart, both, name))
-    for slope in (*UP, *DOWN):
-        raised = pairs.raised(slope)
-        moments = pairs.moments(raised)
-        everybody.add(slope, moments, case.withheld_by_plan)
-        if slope > 0:
-            for each in by_cell:
-                each.add(slope, moments)
-            moments = apart.moments(raised)
-            for each in by_pair:
-                each.add(slope, moments)
-    yield everybody.tests(2)
-    yield Tests.joined([group.tests() for group in (*by_cell, *by_pair)])
-
-
-def _coin(
-    case: AuditCase,
-    classes: EquivalenceClasses,
-    columns: tuple[str, str],
-    chances: dict[str, Chances],
-) -> Iterator[Tests]:
-    """Two columns agree with the truth together as often as two independent draws do."""
-    first, second = columns
-    values = len(case.profile.histograms[second].values)
-
-    def both(x: IntArray, y: IntArray) -> FloatArray:
-        drawn = chances[first](x // values, y // values)
-        return drawn * chances[second](x % values, y % values)
-
-    alone = any(isinstance(case.release.operators[name], Decoy) for name in columns)
-    pairs = _pairs(case, classes, columns, both, alone=alone)
-    if pairs is not None:
-        every = np.zeros(len(pairs.owner), np.int64)
-        agreement = AgreementGroups(pairs, every, lambda _: f"{first!r} and {second!r} together")
-        for slope in UP:
-            agreement.add(slope, pairs.moments(pairs.raised(slope)))
-        yield Tests(agreement.exponents, agreement.name)
-
-
-def _pairs(
     case: AuditCase,
     classes: EquivalenceClasses,
     columns: tuple[str, ...],
-    chances: Chances,
-    *,
-    alone: bool,
-) -> ValuePairs | None:
-    """Everybody by what is true and what is shown of them in these columns together."""
-    sides = []
+    chances: Mapping[str, Chances],
+) -> Iterator[Tests]:
+    """Everybody and, of one column, by true value, by quasi-identifier and by both. Two columns
+    agree with the truth together as often as two independent draws do."""
+    domains = {column: case.profile.histograms[column].values for column in columns}
+
+    def law(x: IntArray, y: IntArray) -> FloatArray:
+        chance = np.ones(len(x))
+        for column in reversed(columns):
+            (x, one), (y, other) = (np.divmod(code, len(domains[column])) for code in (x, y))
+            chance *= chances[column](one, other)
+        return chance
+
+    operators, sides = case.release.operators, []
     for rows in (classes.true, classes.shown):
-        code, values = np.zeros(len(rows["owner"]), np.int64), 1
-        for column in columns:
-            operator, codes = case.release.operators[column], rows[column]
+        code = np.zeros(len(rows["owner"]), np.int64)
+        for column, domain in domains.items():
+            operator, codes = operators[column], rows[column]
             if rows is classes.shown and isinstance(operator, Parts):
                 codes = operator.symbol_codes[codes]
-            number = len(case.profile.histograms[column].values)
-            code = np.where((code < 0) | (codes < 0), -1, code * number + codes)
-            values *= number
-        sides.append(classes.cells(rows, code, values))
+            code = np.where((code < 0) | (codes < 0), -1, code * len(domain) + codes)
+        sides.append(classes.cells(rows, code, math.prod(map(len, domains.values()))))
+    alone = any(isinstance(operators[column], Decoy) for column in columns)
     true, shown = sides
-    return ValuePairs.of(classes.sizes, true, shown, chances, alone=alone)
+    pairs = ValuePairs.of(classes.sizes, true, shown, law, alone=alone)
+    if pairs is None:
+        return
+    several = len(columns) > 1
+    who = " and ".join(map(repr, columns))
+    name = f"{who} together" if several else f"everybody in {who}"
+    everybody = AgreementGroups(pairs, np.zeros(len(pairs.owner), np.int64), lambda _: name)
+    for slope in UP if several else (*UP, *DOWN):
+        everybody.add(slope, pairs.moments(pairs.raised(slope)), case.withheld_by_plan)
+    if several:
+        yield Tests(everybody.exponents, everybody.name)
+        return
+    yield everybody.tests(2)
+    groups = list(_groups(classes, pairs, [value_text(value) for value in domains[columns[0]]]))
+    for slope in UP:
+        raised = pairs.raised(slope)
+        moments = {cells: cells.moments(raised) for cells in {group.pairs for group in groups}}
+        for group in groups:
+            group.add(slope, moments[group.pairs])
+    yield Tests.joined([group.tests() for group in groups])
+
+
+def _groups(
+    classes: EquivalenceClasses, pairs: ValuePairs, values: Sequence[str]
+) -> Iterator[AgreementGroups]:
+    """People by true value, by quasi-identifier and by both."""
+    apart = pairs.apart()
+    yield AgreementGroups(apart, apart.shown, lambda code: f"true value {values[code]}")
+    for quasi, (of_place, place) in classes.quasi.items():
+        group, named = place[pairs.owner], value_name(quasi, of_place)
+        yield AgreementGroups(pairs, group, named)
+
+        def name(key: int, named: Callable[[int], str] = named) -> str:
+            group, code = divmod(key, len(values))
+            return f"{named(group)} with {values[code]}"
+
+        yield AgreementGroups(apart, group[pairs.cell] * len(values) + pairs.shown, name)
 
 
 # -- fit to the operator ---------------------------------------------------------------------------

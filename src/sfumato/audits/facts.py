@@ -142,29 +142,29 @@ def check_facts(case: AuditCase) -> Iterator[Finding]:
     """What sentences depend on is as the table has it, where the plan follows from counts alone."""
     release, manifest, plan = case.release, case.release.manifest, case.release.plan
     rule = missing_rule(manifest.missing, manifest.columns, case.profile.dropped)
-    wrong = [] if rule == manifest.missing else ["missing"]
+    facts = {"missing": rule == manifest.missing}
     if isinstance(release, BucketedRelease) and isinstance(case.mechanism, BucketMechanism):
         association = case.mechanism.association
-        stated = None if association is None else str(association)
-        wrong += [] if plan.association == stated else ["association"]
-        wrong += [] if plan.fakes == case.mechanism.fakes else ["fakes"]
+        facts["association"] = plan.association == (association and str(association))
+        facts["fakes"] = plan.fakes == case.mechanism.fakes
     if isinstance(release, BucketedRelease) and plan.blocks and not case.rows_of_people_withheld:
-        wrong += [] if _cuts_follow(case, plan.blocks) else ["blocks"]
+        facts["blocks"] = _cuts_follow(case, plan.blocks)
     drawn = isinstance(release, PerturbedRelease) and plan.sampling is None
     if drawn and case.mechanism is not None:
         combinations = told_by_release(case.table, release, case.profile, case.guarantee)
         beyond = tuple(one.column for one in combinations if one.exceeds and not manifest.joint)
-        wrong += [] if plan.beyond == beyond else ["beyond"]
+        facts["beyond"] = plan.beyond == beyond
         public = {} if case.plan is None else case.plan.public()
         part = convert(public, PerturbedPart) if "operators" in public else plan
         if case.rows_of_people_withheld:
             pass  # which rows were drawn decides, and only the receipt tells
         elif part.operators == plan.operators:
-            facts = ("fitted", "floors", "common", "part_columns")
-            wrong += [name for name in facts if getattr(part, name) != getattr(plan, name)]
-        elif plan.floors or plan.common:
-            wrong.append("floors, common")
-    yield Finding.limited(catalogue.FACTS, len(wrong), listed=tuple(wrong))
+            for name in ("fitted", "floors", "common", "part_columns"):
+                facts[name] = getattr(part, name) == getattr(plan, name)
+        else:
+            facts["floors, common"] = not (plan.floors or plan.common)
+    wrong = tuple(name for name, holds in facts.items() if not holds)
+    yield Finding.limited(catalogue.FACTS, len(wrong), listed=wrong)
 
 
 def _cuts_follow(case: AuditCase, nodes: Sequence[BlockNode]) -> bool:

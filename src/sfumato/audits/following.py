@@ -174,7 +174,8 @@ class AgreementGroups:
     """
 
     def __init__(self, pairs: ValuePairs, key: IntArray, name: Callable[[int], str]):
-        cell, cells, self._name = pairs.cell, len(pairs.owner), name
+        self.pairs, self._name = pairs, name
+        cell, cells = pairs.cell, len(pairs.owner)
         truthful = pairs.true[cell] == pairs.shown
         own = np.bincount(cell, truthful, cells) > 0  # whether the true value is among the pairs
         weight = pairs.count[cell] * pairs.weight

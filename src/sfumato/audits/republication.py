@@ -74,52 +74,47 @@ def _difference(then: Release, now: Release, column: str) -> str | None:
 
 def _alike(case: AuditCase, then: Release, column: str) -> Finding:
     """How many people who stayed are shown with another value."""
-    now, quasi = case.release, [name for name in case.table.quasi if _has(then.quasi, name)]
-    names = ["q", *(f"q{index}" for index in range(len(quasi)))]  # `q`, always 0: never no column
-    olds = [f"old_{name}" for name in names]
-    raw = ["0", *map(quoted, quasi)]
-    sides = (("then", then, olds), ("now", now, names))
+    quasi = [name for name in case.table.quasi if _has(then.quasi, name)]
+    names, raw = [f"q{index}" for index in range(len(quasi))], [*map(quoted, quasi)]
+    shown = "".join(f"{name} AS {q}, " for name, q in zip(raw, names, strict=True))
+    alike = f"hash({', '.join(raw)})" if raw else "0::UBIGINT"
     before = AuditCase(case.before_table or case.table, then, key=case.key)
     with closing(before), scratch_database() as database:
-        for side, release, named in sides:
-            columns = ", ".join(f"{name} AS {q}" for name, q in zip(raw, named, strict=True))
+        for side, one in (("old", before), ("new", case)):
             database.execute(
-                f"CREATE TABLE shown_{side} AS SELECT {columns}, {quoted(column)} AS s, "
-                f"count(*) AS n FROM {scan(release.records)} GROUP BY ALL"
+                f"CREATE TABLE {side} AS SELECT {alike} AS {side}_class, {shown}{quoted(column)} "
+                f"AS {side}, count(*) AS n FROM {scan(one.release.records)} GROUP BY ALL"
             )
             if case.before_table is not None:
-                people = _people(case if release is now else before, columns, column)
-                database.register(f"people_{side}", people)
-        old, new = ", ".join(olds), ", ".join(names)
+                people = _people(one, f"{alike} AS {side}_class", column)
+                database.register(f"{side}_people", people)
         if case.before_table is None:  # whoever is alone in both is taken for the same person
-            alone = "(SELECT {0} FROM shown_{1} GROUP BY {0} HAVING sum(n) = 1)"
-            pairs = [f"{o} IS NOT DISTINCT FROM {n}" for o, n in zip(olds, names, strict=True)]
-            stayed = f"SELECT *, 1 AS people FROM {alone.format(old, 'then')} JOIN "
-            stayed += f"{alone.format(new, 'now')} ON {' AND '.join(pairs)}"
+            alone = "(SELECT * FROM {0} QUALIFY sum(n) OVER (PARTITION BY {0}_class) = 1)"
+            stayed = f"SELECT old_class, new_class, 1 AS people FROM {alone.format('old')} AS o "
+            stayed += f"JOIN {alone.format('new')} AS n ON {same('o', 'n', names)}"
         else:
-            stayed = f"SELECT {old}, {new}, count(*) AS people FROM people_then JOIN people_now "
-            stayed += "USING (key, code) GROUP BY ALL"
-        database.execute(f"CREATE TABLE stayed AS {stayed}")
-        both = f"JOIN shown_then AS t ON {same('a', 't', olds)} JOIN shown_now AS b ON "
-        both += same("a", "b", names)
+            stayed = "SELECT old_class, new_class, count(*) AS people FROM old_people "
+            stayed += "JOIN new_people USING (key, code) GROUP BY ALL"
         database.execute(
             f"""
-            CREATE TABLE followed AS WITH returned AS (
-                SELECT a.*, sum(least(t.n, b.n)) AS n FROM stayed AS a {both}
-                AND t.s IS NOT DISTINCT FROM b.s GROUP BY ALL)
-            SELECT a.*, greatest(a.people - coalesce(r.n, 0), 0) AS lost
-            FROM stayed AS a LEFT JOIN returned AS r ON {same("a", "r", [*olds, *names])}
+            CREATE TABLE followed AS WITH stayed AS ({stayed}), returned AS (
+                SELECT old_class, new_class, sum(least(old.n, new.n)) AS n FROM stayed
+                JOIN old USING (old_class) JOIN new USING (new_class)
+                WHERE old.old IS NOT DISTINCT FROM new.new GROUP BY ALL)
+            SELECT stayed.*, greatest(people - coalesce(n, 0), 0) AS lost
+            FROM stayed LEFT JOIN returned USING (old_class, new_class)
             """
         )
         followed, lost = map(int, database.execute(
             "SELECT coalesce(sum(people), 0), coalesce(sum(lost), 0) FROM followed"
         ).fetchall()[0])  # fmt: skip
-        only = "(SELECT *, count(*) OVER (PARTITION BY {0}) AS values FROM shown_{1})"
+        single = "(SELECT * FROM {0} QUALIFY count(*) OVER (PARTITION BY {0}_class) = 1)"
+        columns = [*(f"o.{name} AS old_{name}" for name in names), *(f"n.{q}" for q in names)]
         changed = database.sql(  # of people in classes that show one value
-            f"SELECT a.*, t.s AS old, b.s AS new FROM followed AS a "
-            f"JOIN {only.format(old, 'then')} AS t ON {same('a', 't', olds)} AND t.values = 1 "
-            f"JOIN {only.format(new, 'now')} AS b ON {same('a', 'b', names)} AND b.values = 1 "
-            "WHERE a.lost > 0 ORDER BY ALL LIMIT 1"
+            f"SELECT {', '.join([*columns, 'o.old', 'n.new'])} FROM followed "
+            f"JOIN {single.format('old')} AS o USING (old_class) "
+            f"JOIN {single.format('new')} AS n USING (new_class) "
+            "WHERE lost > 0 ORDER BY ALL LIMIT 1"
         ).to_arrow_table()
     if not followed and case.before_table is None:
         return Finding.skipped(
