@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
-from sfumato.attacks import ATTACKS, attack, parse_attack
+from sfumato.attacks import ATTACKS, attack
 from sfumato.attacks.intervals import wilson
 from sfumato.attacks.people import Domains, People, other_halves, pick
 from sfumato.attacks.protocol import Knowledge
@@ -74,16 +74,6 @@ def test_definetti_learns_from_lists_alone() -> None:
     mixed = (smoker[0::2] != smoker[1::2])[bucket[model.record]]
     right = model.chance[(model.value == truth[model.record]) & mixed]
     assert right.mean() > 0.95
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["naive-bayes(alpha=-1)", "naive-bayes(counts=all)", "definetti(rounds=0)", "none",
-     "corruption(known=-1)"],
-)  # fmt: skip
-def test_bad_attacks(text: str) -> None:
-    with pytest.raises(UsageError):
-        parse_attack(text)
 
 
 @pytest.fixture

@@ -133,7 +133,7 @@ def test_limits_exit_with_the_witness(cli: Any, people: Any, tmp_path: Path) -> 
     for wrong in ("telepathy<=1", "advantage>=0.1", "advantage", "advantage<=much"):
         assert cli(*asked, "--require", wrong).code == 2
     with pytest.raises(UsageError, match="without the person"):
-        parse_limit("over_fresh<=0.1").held(
+        parse_limit("over_fresh<=0.1")(
             attack(table, tmp_path / "r", attacks="linkage", fresh=False)
         )
 

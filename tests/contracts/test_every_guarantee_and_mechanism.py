@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
+from sfumato.attacks import ATTACKS, parse_attack
 from sfumato.draws import Draws
 from sfumato.engines.choosing import choose_plan, profile_for
 from sfumato.engines.counting import take_profile
@@ -101,11 +102,18 @@ def test_mechanisms_round_trip(name: str) -> None:
         hash(way)
 
 
-@pytest.mark.parametrize("name", sorted(GUARANTEES | MECHANISMS))
+PARSERS: tuple[tuple[Any, Any], ...] = (
+    (GUARANTEES, parse_guarantee),
+    (MECHANISMS, parse_mechanism),
+    (ATTACKS, parse_attack),
+)
+
+
+@pytest.mark.parametrize("name", sorted(GUARANTEES | MECHANISMS | ATTACKS))
 def test_parameters_are_refused_by_their_name(name: str) -> None:
     """As they are declared: beyond a bound, a part of what is whole, and what is no option."""
-    parse = parse_guarantee if name in GUARANTEES else parse_mechanism
-    for parameter in (GUARANTEES | MECHANISMS)[name].parameters:
+    known, parse = next(pair for pair in PARSERS if name in pair[0])
+    for parameter in known[name].parameters:
         steps = zip(("above", "least", "below", "most"), (0, -1, 0, 1), strict=True)
         bounds = [(getattr(parameter, bound), step) for bound, step in steps]
         wrong = [bound + step for bound, step in bounds if bound is not None]

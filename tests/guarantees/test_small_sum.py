@@ -67,20 +67,9 @@ def test_an_empty_table_is_refused() -> None:
         SmallSum(2).require_feasible(Histogram("disease", (), np.array([], np.int64)))
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("small-sum", "either a group size or all of error"),
-        ("small-sum(error=0.3)", "either a group size or all of error"),
-        ("small-sum(5, error=0.3)", "either a group size or all of error"),
-        ("small-sum(1)", "'groups' parameter of small-sum must be a whole number of at least 2"),
-        ("small-sum(2.5)", "Got 2.5 instead"),
-        ("small-sum(error=2, probability=0.5, up_to=3)", "'error' parameter"),
-        ("small-sum(error=0.3, probability=0.5, up_to=0)", "'up_to' parameter"),
-    ],
-)
-def test_wrong_parameters(text: str, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
+@pytest.mark.parametrize("text", ["small-sum", "small-sum(error=0.3)", "small-sum(5, error=0.3)"])
+def test_wrong_parameters(text: str) -> None:
+    with pytest.raises(UsageError, match="either a group size or all of error"):
         parse_guarantee(text)
 
 
@@ -114,11 +103,6 @@ def test_wrong_sum_is_its_definition(groups: int, error: Fraction) -> None:
         exact = wrong_sum(count, groups, error)
         assert exact == by_definition(count, groups, error)
         assert wrong_sums([count], groups, error)[0] == pytest.approx(float(exact), abs=1e-12)
-
-
-def test_examples_1_and_2() -> None:
-    assert round(float(wrong_sum(5, 10, THREE_TENTHS)), 2) == 0.48
-    assert round(float(small_sum_privacy(10, THREE_TENTHS, 3)), 2) == 0.61
 
 
 def test_large_sums_that_stay_accurate() -> None:

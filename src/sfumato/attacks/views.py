@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any
 
@@ -20,7 +21,7 @@ import numpy as np
 from sfumato.attacks.people import Codes, People, common_keys
 from sfumato.draws import Draws, IntArray
 from sfumato.errors import SingularOperator
-from sfumato.operators import Operator, Parts
+from sfumato.operators import Operator, Parts, Uniform
 from sfumato.operators.base import FloatArray
 from sfumato.operators.dealt import Dealt
 from sfumato.operators.links import Design, Links, RecordLikelihoods, ShownSymbols
@@ -182,28 +183,25 @@ class RecordsView(ListedView):
         return ShownSymbols(self.shown, self.likelihood)
 
     @property
-    def symbols(self) -> int:
-        return self.values if self.operator is None else self.operator.values
+    def law(self) -> Operator:
+        return Uniform(self.values, Fraction(1)) if self.operator is None else self.operator
 
     @cached_property
     def counts(self) -> IntArray:
-        return np.bincount(self.shown, minlength=self.symbols)
+        return np.bincount(self.shown, minlength=self.law.values)
 
     @cached_property
     def to_values(self) -> FloatArray:
         """Sums over symbols of the same value: shape (symbols, values)."""
-        matrix = np.zeros((self.symbols, self.values))
-        parts = isinstance(self.operator, Parts)
-        codes = self.operator.symbol_codes if parts else np.arange(self.symbols)  # type: ignore[union-attr]
-        matrix[np.arange(self.symbols), codes] = 1.0
+        law, symbols = self.law, np.arange(self.law.values)
+        matrix = np.zeros((len(symbols), self.values))
+        matrix[symbols, law.symbol_codes if isinstance(law, Parts) else symbols] = 1.0
         return matrix
 
     @cached_property
     def symbol_prior(self) -> FloatArray:
         """Estimated shares of the true symbols, never negative."""
-        if self.operator is None:
-            return self.counts / max(len(self.shown), 1)
-        complete = self.operator.observed(self.counts)
+        complete = self.law.observed(self.counts)
         estimate = np.maximum(complete.estimate(self.counts.astype(np.float64)), 0.0)
         return np.asarray(estimate / max(estimate.sum(), 1e-300))
 
@@ -214,9 +212,7 @@ class RecordsView(ListedView):
     @cached_property
     def likelihood(self) -> FloatArray:
         """How likely a record with each value shows a symbol: shape (symbols, values)."""
-        if self.operator is None:
-            return np.eye(self.values)
-        matrix = self.operator.observed(self.counts).matrix()
+        matrix = self.law.observed(self.counts).matrix()
         joint = self.symbol_prior[:, None] * self.to_values  # a value may be several true symbols
         joint = np.where(joint.sum(axis=0) > 0, joint, self.to_values)
         return np.asarray(matrix.T @ (joint / np.maximum(joint.sum(axis=0), 1e-300)))
@@ -224,15 +220,13 @@ class RecordsView(ListedView):
     @cached_property
     def posterior(self) -> FloatArray:
         """Chance of each value for a record that shows a symbol: shape (symbols, values)."""
-        if self.operator is None:
-            return np.eye(self.values)
-        matrix = self.operator.observed(self.counts).matrix()
+        matrix = self.law.observed(self.counts).matrix()
         return normalised((self.symbol_prior[:, None] * matrix).T) @ self.to_values
 
     def weights(self, estimated: bool) -> FloatArray:
-        if self.operator is not None and estimated:
+        if estimated:
             with suppress(SingularOperator):  # then there is nothing better than what is shown
-                return np.asarray(self.operator.observed(self.counts).weights() @ self.to_values)
+                return np.asarray(self.law.observed(self.counts).weights() @ self.to_values)
         return self.to_values
 
     def weigh(

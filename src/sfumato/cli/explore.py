@@ -190,7 +190,7 @@ def attack(
     outcomes = attack_release(
         declared, release, attacks=attacks or ["all"], others=others or (), **settings
     )
-    requirements = [requirement for limit in limits for requirement in limit.held(outcomes)]
+    requirements = [requirement for limit in limits for requirement in limit(outcomes)]
     values = _exposed_values(declared, outcomes) if show else {}
     documents, shown = [outcome.to_json() for outcome in outcomes], list[str]()
     for outcome, document in zip(outcomes, documents, strict=True):
