@@ -23,7 +23,8 @@ from typing import Any
 from sfumato.errors import BundleError, DataError, UsageError
 from sfumato.scratch import scratch_folder, scratch_space
 
-SCHEMES = ("s3", "gs", "abfs", "hdfs", "file")
+SCHEMES = ("s3", "gs", "abfs", "abfss", "hdfs", "file")
+_PATIENCE = {"gs": "?retry_limit_seconds=10"}  # 15 minutes by default, with wrong credentials, too
 MANIFEST = "manifest.json"
 _PARTS = re.compile(r"(records/)?[A-Za-z0-9_-]+\.parquet")  # no name leads out of a folder
 _CHUNK = 1 << 22
@@ -33,6 +34,14 @@ _REASONS = (
     ("INVALID_ACCESS_KEY", "the access key is not known there"),
     ("NO_SUCH_BUCKET", "there is no such bucket"),
     ("NETWORK_CONNECTION", "nothing answers there"),
+    (
+        "valid account name",
+        "it must name container and account, as container@account.dfs.core.windows.net",
+    ),
+    ("Credential", "no credentials were found in the environment, or they were refused"),
+    ("access token", "no credentials were found in the environment, or they were refused"),
+    ("libjvm", "Java was not found: set JAVA_HOME"),
+    ("libhdfs", "Hadoop's libhdfs was not found: set HADOOP_HOME, CLASSPATH and JAVA_HOME"),
 )
 
 
@@ -76,7 +85,9 @@ class Stored:
         from pyarrow import fs
 
         scheme, _, rest = address.partition("://")
-        if "@" in rest or "?" in rest:  # not quoted: a secret may stand there
+        user, at, _ = rest.partition("@")
+        account = scheme in ("abfs", "abfss") and ":" not in user  # container@account
+        if "?" in rest or (at and not account):  # not quoted: a secret may stand there
             raise UsageError(
                 f"A {scheme}:// address is a bucket and a path. Credentials, region and endpoint "
                 "are those of the environment (AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL …)."
@@ -85,7 +96,8 @@ class Stored:
             endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
             if scheme == "s3" and endpoint:
                 return cls(address, fs.S3FileSystem(endpoint_override=endpoint), rest)
-            return cls(address, *fs.FileSystem.from_uri(address))
+            system, path = fs.FileSystem.from_uri(address + _PATIENCE.get(scheme, ""))
+            return cls(address, system, path.rstrip("/"))
 
     def names(self) -> list[str]:
         """The files below it, by their paths from here."""

@@ -229,6 +229,26 @@ def test_what_cannot_be_used_is_one_sentence_without_secrets(
         sf.open(f"{bucket}/release")
 
 
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("abfs://clinic/people.csv", "as container@account"),
+        ("abfs://clinic:secret@account.dfs.core.windows.net/people.csv", "of the environment"),
+        ("hdfs://user:secret@host/people.csv", "of the environment"),
+        ("gs://clinic/people.csv?secret=1", "of the environment"),
+    ],
+)
+def test_stores_that_nobody_has_tried_say_what_they_need(address: str, words: str) -> None:
+    with pytest.raises(sf.SfumatoError, match=words) as refused:
+        sf.read(address, **ROLES)
+    assert "secret" not in str(refused.value)
+
+
+def test_azure_names_a_container_of_an_account() -> None:
+    stored = Stored.at("abfs://clinic@account.dfs.core.windows.net/releases/spring")
+    assert stored.path == "clinic/releases/spring"
+
+
 def test_file_addresses_are_paths(people: pa.Table, tmp_path: Path) -> None:
     pq.write_table(people, tmp_path / "people.parquet")
     place = f"file://{tmp_path}/release"
