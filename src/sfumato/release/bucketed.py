@@ -21,17 +21,10 @@ class BucketedRelease(Release):
 
     kind: ClassVar[str] = "bucketed"
     manifest: BucketedManifest
+    side_files: ClassVar[tuple[str, ...]] = ("sensitive.parquet",)
     tree: BlockTree | None = None  # that people were mixed within; None where all with all
     first_buckets: tuple[int, ...] = (0,)  # of every block: buckets are numbered block by block
     block_histograms: tuple[Counts, ...] | None = None  # true counts, stated where fakes hide them
-
-    @property
-    def side_files(self) -> tuple[str, ...]:
-        return ("sensitive.parquet",)
-
-    @property
-    def fakes(self) -> int:
-        return self.manifest.plan.fakes
 
     def list_of(self, column: str) -> Path | None:
         return self.file("sensitive")
@@ -40,10 +33,6 @@ class BucketedRelease(Release):
     def histogram(self) -> tuple[int, ...] | None:
         """True counts by code, where they are stated because fakes hide them."""
         return self.manifest.plan.histogram if self.fakes else None
-
-    @property
-    def discloses_histogram(self) -> bool:
-        return not self.fakes
 
     def shown_as(self, column: Column) -> tuple[str, ...]:
         return (column.name,) if column.role == "quasi" else ("bucket",)
@@ -95,6 +84,7 @@ class BucketedRelease(Release):
 
     def _read_plan(self) -> None:
         plan = self.manifest.plan
+        self.fakes, self.discloses_histogram = plan.fakes, not plan.fakes
         if self.fakes and len(self.sensitive) != 1:
             raise BundleError(
                 f"{self.where} has fake values, which go with one sensitive column; it "

@@ -26,6 +26,10 @@ class GeneralizedRelease(Release):
 
     kind: ClassVar[str] = "generalized"
     manifest: GeneralizedManifest
+    shows_quasi_exactly = False
+    counts_quasi_exactly = False
+    discloses_histogram = True
+    marginals: Mapping[str, Marginal]  # how many people have which values, where it is told
 
     @property
     def matches(self) -> int:
@@ -37,27 +41,10 @@ class GeneralizedRelease(Release):
         """How many people a record spans, in the mean."""
         return self.manifest.plan.spans
 
-    @property
-    def marginals(self) -> Mapping[str, Marginal]:
-        """How many people have which values, by quasi column, where it is told."""
-        return self._marginals
-
     def marginal_of(self, column: Column, values: pa.Array) -> Marginal | None:
         """The same for a categorical column whose values are numbered as here."""
-        marginal = self._marginals.get(column.name)
+        marginal = self.marginals.get(column.name)
         return None if marginal is None else marginal.of(places_of(column, values))
-
-    @property
-    def shows_quasi_exactly(self) -> bool:
-        return False
-
-    @property
-    def counts_quasi_exactly(self) -> bool:
-        return False
-
-    @property
-    def discloses_histogram(self) -> bool:
-        return True
 
     def shown_as(self, column: Column) -> tuple[str, ...]:
         if column.role == "quasi" and column.kind == "numeric":
@@ -129,7 +116,7 @@ class GeneralizedRelease(Release):
             )
 
     def _read_plan(self) -> None:
-        self._marginals = read_marginals(
+        self.marginals = read_marginals(
             self.manifest.plan.marginals, {column.name: column for column in self.quasi}, self.where
         )
 

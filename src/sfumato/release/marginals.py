@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sfumato.columns import Column, Range, Values
 from sfumato.draws import IntArray
 from sfumato.errors import BundleError
 from sfumato.operators.matched import Marginal
 from sfumato.release.manifest import MarginalPart
-from sfumato.release.values import typed_values
+from sfumato.release.values import codes_of, typed_values
 
 MOST_WHOLE = 1 << 20  # whole numbers between the ends of a domain that are asked one by one
 
@@ -50,9 +49,7 @@ def places(column: Column) -> int:
 def places_of(column: Column, values: pa.Array) -> IntArray:
     """The place of each value in the domain of a column; −1 outside."""
     if isinstance(column.domain, Values):
-        domain = typed_values(column.domain.values, values.type)
-        positions = pc.index_in(values, value_set=domain).fill_null(-1)
-        return np.asarray(positions.to_numpy(), np.int64)
+        return codes_of(values, typed_values(column.domain.values, values.type))
     whole = whole_numbers(column)
     assert whole is not None
     numbers = np.asarray(values.cast(pa.int64()).to_numpy(), np.int64)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -13,8 +12,8 @@ import pyarrow.compute as pc
 from sfumato.columns import Column, Values, list_some
 from sfumato.draws import IntArray
 from sfumato.errors import BundleError
-from sfumato.operators import Operator, Parts
-from sfumato.release.manifest import Merged, PerturbedManifest
+from sfumato.operators import Parts
+from sfumato.release.manifest import PerturbedManifest
 from sfumato.release.reader import Release
 
 
@@ -27,23 +26,6 @@ class PerturbedRelease(Release):
 
     kind: ClassVar[str] = "perturbed"
     manifest: PerturbedManifest
-
-    @property
-    def operators(self) -> Mapping[str, Operator]:
-        """The operator of every sensitive column."""
-        return self.manifest.plan.operators
-
-    @property
-    def scales(self) -> tuple[float, ...] | None:
-        return self._scales
-
-    @property
-    def merges(self) -> Mapping[str, tuple[Merged, ...]]:
-        return self.manifest.plan.merges
-
-    @property
-    def shows_quasi_exactly(self) -> bool:
-        return not self.merges
 
     def part_column(self, column: str) -> str | None:
         return self._part_columns.get(column)
@@ -67,12 +49,13 @@ class PerturbedRelease(Release):
 
     def _read_plan(self) -> None:
         plan = self.manifest.plan
+        self.operators, self.merges = plan.operators, plan.merges
+        self.shows_quasi_exactly = not plan.merges
         self._check_operators()
         self._part_columns = self._read_part_columns()
-        self._scales: tuple[float, ...] | None = None
         if plan.sampling is not None:
             self._check_part_column("part")
-            self._scales = plan.sampling.scales
+            self.scales = plan.sampling.scales
         self._check_merges()
 
     def _check_operators(self) -> None:
@@ -122,9 +105,9 @@ class PerturbedRelease(Release):
                         f"A record in {path.name} of {self.where} shows a value that its part does "
                         "not have."
                     )
-        if self._scales is not None:
+        if self.scales is not None:
             for path, batch in self.batches(("part",)):
-                self._check_parts(path, batch.column("part"), len(self._scales), "scale")
+                self._check_parts(path, batch.column("part"), len(self.scales), "scale")
 
     def _check_parts(self, path: Path, parts: pa.Array, many: int, what: str) -> None:
         ends = pc.min_max(parts, skip_nulls=False).as_py()

@@ -40,6 +40,18 @@ class Release:
     path: Path  # of an address, where its copy lies
     where: str  # how messages name the folder
 
+    # What differs by kind, as it is for most.
+    side_files: ClassVar[tuple[str, ...]] = ()  # what there is beside the records
+    operators: Mapping[str, Operator] = {}  # what the values of a sensitive column went through
+    # by part: how many records, at most, stand for one that was drawn; None where all do
+    scales: tuple[float, ...] | None = None
+    # for the quasi columns whose values were merged: what each published text stands for
+    merges: Mapping[str, tuple[Merged, ...]] = {}
+    shows_quasi_exactly = True  # in every record, not ranges, sets or merged values
+    counts_quasi_exactly = True  # under conditions: the records that meet them are the people's
+    discloses_histogram = False  # whether it shows how many people have each sensitive value
+    fakes = 0  # how many of the values that a bucket lists nobody has
+
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "kind" in vars(cls):
@@ -122,46 +134,9 @@ class Release:
         """The Parquet files that hold the records: one, or one for each part."""
         return [self.path / name for name in record_names(self.manifest.files)]
 
-    # What differs by kind, as it is for most.
-
-    @property
-    def side_files(self) -> tuple[str, ...]:
-        """What a release of the kind has beside its records."""
-        return ()
-
-    @property
-    def operators(self) -> Mapping[str, Operator]:
-        """What the values of a sensitive column went through; nothing, for most kinds."""
-        return {}
-
-    @property
-    def scales(self) -> tuple[float, ...] | None:
-        """By part: how many records, at most, stand for one that was drawn; None where all do."""
-        return None
-
-    @property
-    def merges(self) -> Mapping[str, tuple[Merged, ...]]:
-        """For the quasi columns whose values were merged: what each published text stands for."""
-        return {}
-
     def part_column(self, column: str) -> str | None:
         """The column of the records that numbers the parts of a sensitive column's operator."""
         return None
-
-    @property
-    def shows_quasi_exactly(self) -> bool:
-        """Whether every record shows its quasi values, not ranges, sets or merged values."""
-        return True
-
-    @property
-    def counts_quasi_exactly(self) -> bool:
-        """Whether the records under a condition on quasi-identifiers are those of the people."""
-        return True
-
-    @property
-    def discloses_histogram(self) -> bool:
-        """Whether the release itself shows how many people have each sensitive value."""
-        return False
 
     def shown_as(self, column: Column) -> tuple[str, ...]:
         """The columns of the records that stand for a column of the table."""
@@ -174,11 +149,6 @@ class Release:
     def list_of(self, column: str) -> Path | None:
         """The file that lists by bucket the values of a sensitive column, where one does."""
         return None
-
-    @property
-    def fakes(self) -> int:
-        """How many of the values that a bucket lists nobody has."""
-        return 0
 
     def shown_codes(self, records: pa.Table | pa.RecordBatch, name: str) -> IntArray:
         """What records show of a sensitive column: codes in its domain, or its operator's symbols;
