@@ -159,13 +159,6 @@ class Cells:
     values: IntArray
     counts: IntArray
 
-    def quasi_codes(self) -> dict[str, IntArray]:
-        """The code of every quasi column, per cell."""
-        rest, codes = self.keys, {}
-        for column, domain in zip(reversed(self.columns), reversed(self.domains), strict=True):
-            rest, codes[column] = np.divmod(rest, len(domain))
-        return {column: codes[column] for column in self.columns}
-
 
 @dataclass(frozen=True, eq=False)
 class BinnedCounts:

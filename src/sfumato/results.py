@@ -166,13 +166,14 @@ def as_json(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | str):
         return value.value if isinstance(value, Enum) else value
     if isinstance(value, float | Fraction):
-        return number_to_json(float(value))
+        number = float(value)
+        return number if math.isfinite(number) else None if math.isnan(number) else repr(number)
     if hasattr(value, "to_json"):
         return value.to_json()
     if isinstance(value, TextForm):  # a guarantee, a mechanism, an attack
         return str(value)
     if isinstance(value, Mapping):
-        return {_key(name): as_json(part) for name, part in value.items()}
+        return {str(as_json(name)): as_json(part) for name, part in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, bytes):
         return [as_json(part) for part in value]
     if isinstance(value, Enum):
@@ -186,21 +187,6 @@ def as_json(value: Any) -> Any:
     if hasattr(value, "tolist"):  # numpy's
         return as_json(value.tolist())
     return value_to_json(value)
-
-
-def _key(name: Any) -> str:
-    key = as_json(name)
-    return key if isinstance(key, str) else str(key)
-
-
-def number_to_json(number: float) -> float | str | None:
-    """
-    >>> number_to_json(0.5), number_to_json(-math.inf), number_to_json(math.nan)
-    (0.5, '-inf', None)
-    """
-    if math.isfinite(number):
-        return number
-    return None if math.isnan(number) else repr(number)
 
 
 def cell_text(cell: Cell, *, percent: bool = False) -> str:
@@ -267,10 +253,6 @@ def html_sentence(sentence: str) -> str:
     """A paragraph; several lines keep their places."""
     tag = "pre" if "\n" in sentence else "p"
     return f"<{tag}>{html.escape(sentence)}</{tag}>"
-
-
-def html_paragraphs(sentences: Iterable[str]) -> str:
-    return "".join(html_sentence(sentence) for sentence in sentences)
 
 
 def untitled(

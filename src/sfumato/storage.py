@@ -27,7 +27,6 @@ SCHEMES = ("s3", "gs", "abfs", "abfss", "hdfs", "file")
 _PATIENCE = {"gs": "?retry_limit_seconds=10"}  # 15 minutes by default, with wrong credentials, too
 MANIFEST = "manifest.json"
 _PARTS = re.compile(r"(records/)?[A-Za-z0-9_-]+\.parquet")  # no name leads out of a folder
-_CHUNK = 1 << 22
 _KEPT = 30 * 86_400  # seconds that a copy in the private cache stays where nobody opens it
 _REASONS = (
     ("ACCESS_DENIED", "access is denied; credentials are those of the environment or a profile"),
@@ -110,20 +109,17 @@ class Stored:
         return sorted(file.relative_to(self.path).as_posix() for file in files)
 
     def fetch(self, name: str, target: Path) -> None:
-        with (
-            storage_errors(f"{self.address}/{name}".rstrip("/")),
-            self.system.open_input_stream(f"{self.path}/{name}".rstrip("/")) as source,
-            target.open("wb") as file,
-        ):
-            shutil.copyfileobj(source, file, _CHUNK)
+        from pyarrow import fs
+
+        with storage_errors(f"{self.address}/{name}".rstrip("/")):
+            source = f"{self.path}/{name}".rstrip("/")
+            fs.copy_files(source, str(target), self.system, fs.LocalFileSystem())
 
     def put(self, name: str, source: Path) -> None:
-        with (
-            storage_errors(f"{self.address}/{name}"),
-            source.open("rb") as file,
-            self.system.open_output_stream(f"{self.path}/{name}") as target,
-        ):
-            shutil.copyfileobj(file, target, _CHUNK)
+        from pyarrow import fs
+
+        with storage_errors(f"{self.address}/{name}"):
+            fs.copy_files(str(source), f"{self.path}/{name}", fs.LocalFileSystem(), self.system)
 
     def remove(self, name: str) -> None:
         self.system.delete_file(f"{self.path}/{name}")

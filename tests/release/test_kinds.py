@@ -93,7 +93,7 @@ def test_print(published: Published) -> None:
         "uniform, 900 rows; quasi age, gender, education; sensitive occupation, marital>"
     )
     html = release._repr_html_()
-    assert "<th>sensitive column</th><td>marital (categorical, string)</td>" in html
+    assert "<td>sensitive column</td><td>marital (categorical, string)</td>" in html
 
 
 def test_names_in_html_are_text(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from sfumato.columns import list_some, value_to_json
 from sfumato.errors import QueryError
-from sfumato.results import html_paragraphs, html_table
+from sfumato.results import html_sentence, html_table
 
 if TYPE_CHECKING:
     import pandas
@@ -165,7 +165,7 @@ class Answer:
     __str__ = __repr__
 
     def _repr_html_(self) -> str:
-        return html_table(*self._cells()) + html_paragraphs(self._rest())
+        return html_table(*self._cells()) + "".join(map(html_sentence, self._rest()))
 
     def _text(self, row: dict[str, Any], name: str) -> str:
         value, stderr, low, high = (row[part] for part in self._parts(name))

@@ -8,7 +8,6 @@ kinds differently dispatches on these classes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from html import escape
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -23,6 +22,7 @@ from sfumato.release.files import check_files, opened_parquet, read_schema
 from sfumato.release.manifest import UNFINISHED, Manifest, Merged, read_manifest
 from sfumato.release.records import record_names, scan
 from sfumato.release.values import codes_of, count_strangers, typed_values
+from sfumato.results import html_table
 from sfumato.scratch import scratch_database
 from sfumato.storage import address_of, release_folder
 
@@ -105,8 +105,7 @@ class Release:
             ("rows", f"{self.rows:,}"),
             *((f"{c.role} column", f"{c.name} ({c.kind}, {c.type})") for c in self.columns),
         ]
-        lines = "".join(f"<tr><th>{escape(a)}</th><td>{escape(b)}</td></tr>" for a, b in rows)
-        return f"<table><caption>{escape(self.where)}</caption>{lines}</table>"
+        return html_table(("property", "value"), rows, title=self.where)
 
     @property
     def rows(self) -> int:
@@ -340,7 +339,6 @@ def _of_kind(asked: type[Release], own: type[Release]) -> type[Release] | None:
     if hasattr(asked, "kind"):
         return None
     if (asked, own) not in _JOINED:
-        _JOINED[asked, own] = type(
-            own.__name__, (asked, own), {"__doc__": own.__doc__, "__module__": asked.__module__}
-        )
+        said = {"__doc__": own.__doc__, "__module__": asked.__module__}
+        _JOINED[asked, own] = type(own.__name__, (asked, own), said)
     return _JOINED[asked, own]
