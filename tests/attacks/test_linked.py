@@ -11,11 +11,11 @@ import pytest
 
 import sfumato as sf
 from sfumato.attacks import attack, parse_attack
+from sfumato.attacks.links import count_links, foreseen, know_links
 from sfumato.attacks.people import Domains, People
 from sfumato.attacks.protocol import Knowledge
 from sfumato.attacks.views import BucketsView
 from sfumato.draws import Draws
-from sfumato.operators.links import count_links, foreseen, know_links
 
 
 def linked_table(rows: int, seed: int) -> pa.Table:

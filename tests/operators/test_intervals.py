@@ -56,7 +56,9 @@ def test_small_counts_of_redrawn_values_hold_by_exact_chances(records):
     forms = Forms.of(np.zeros(len(steps), np.int64), cells, np.array([0, 1]))
     asked = Statistic("n", "n", there.astype(np.float64), there)
     whole = Composition.of(operator.inverse(), np.full(50, 1_000.0))
-    seen = Moments.of_counts(shown, "n")
+    of, symbols = np.nonzero(shown)
+    sums = shown[of, symbols]
+    seen = Moments(len(shown), of, (symbols,), {("n",): sums, ("n", "n"): sums})
     totals = DrawnEstimated(seen, [operator.inverse()], [whole], shrunk=False)
     read = totals.read(forms, [asked])
     error = np.sqrt(read.variance([1.0]))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sfumato.attacks.links import count_links
 from sfumato.operators import Uniform
 from sfumato.operators.dealt import Dealt, balance, permanent_shares
 from sfumato.operators.links import (
@@ -17,7 +18,6 @@ from sfumato.operators.links import (
     RecordLikelihoods,
     ShownSymbols,
     SoftmaxFit,
-    count_links,
     fit_links,
     seen_truth,
 )

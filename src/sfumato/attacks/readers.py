@@ -17,6 +17,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from sfumato.attacks.links import know_links, quantile_bins
 from sfumato.attacks.people import People, pick
 from sfumato.attacks.protocol import Attack, Guesses, Knowledge
 from sfumato.attacks.views import BucketsView, RecordsView, normalised
@@ -24,7 +25,7 @@ from sfumato.draws import Draws, IntArray
 from sfumato.guarantees.words import Known
 from sfumato.operators.base import FloatArray
 from sfumato.operators.dealt import EXACT
-from sfumato.operators.links import Links, fit_links, know_links, quantile_bins
+from sfumato.operators.links import Links, fit_links
 from sfumato.release import BucketedRelease, Release
 from sfumato.textform import Parameter
 

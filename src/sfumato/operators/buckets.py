@@ -84,18 +84,6 @@ class BucketOperator:
             return np.empty(0, np.int64)
         return np.asarray(np.flatnonzero(np.sqrt((weak**2).sum(axis=1)) > 0.05), np.int64)
 
-    def noise(self, spread: FloatArray) -> FloatArray:
-        """Cov(o) for Σ_x spread_x·Cov_x, Cov_x being that of s_g = c(g)/|g| over the slots
-        of x: here all are taken as their mean; `spread` by value along the last axis.
-
-        For n_{A,x} of the o_x records of x, chosen at random among the slots without replacement,
-        spread_x = n_{A,x}(1 − n_{A,x}/o_x)·o_x/(o_x − 1).
-        """
-        matrix = self.matrix()
-        scatter = self.together - matrix.T @ (self.counts[:, None] * matrix)
-        whole = spread.sum(axis=-1)[..., None, None] / max(float(self.counts.sum()), 1.0)
-        return np.asarray(scatter * whole)
-
 
 def met_often(held: csr_array, weights: FloatArray | IntArray) -> Any:
     """heldᵀ·diag(weights)·held, for counts by (bucket, value); sparse where they are.

@@ -38,19 +38,6 @@ class PairChances:
     value: IntArray
     chance: FloatArray
 
-    def likeliest(self, records: int) -> FloatArray:
-        """The largest chance of each record."""
-        best = np.zeros(records)
-        np.maximum.at(best, self.record, self.chance)
-        return best
-
-    def summed(self) -> PairChances:
-        """Every pair once: a value that a bucket lists twice comes in two pairs."""
-        values = int(self.value.max(initial=0)) + 1
-        keys, inverse = np.unique(self.record * values + self.value, return_inverse=True)
-        chance = np.bincount(inverse, self.chance).astype(np.float64)
-        return PairChances(keys // values, keys % values, chance)
-
 
 @dataclass(frozen=True, eq=False)
 class Dealt(RecordLikelihoods):

@@ -246,7 +246,7 @@ class _DrawnSums:
         elif self._rows:
             error = self._covariances(0.0)  # without bias
         if self._rows and len(several) == 1 and self._statistics[0].is_count:
-            ends = partial(self._count_ends, values[0])
+            ends = partial(self._count_ends, values)
         totals = Totals(
             values,
             self._unbiased,
@@ -402,7 +402,7 @@ class _DrawnSums:
         np.maximum.at(high, forms.row[kept], missing[forms.pair_form[kept]])
         return (low == high) & (low >= 0) & (many > 2), np.clip(low, 0, many - 1)
 
-    def _count_ends(self, value: FloatArray, quantile: float) -> Ends:
+    def _count_ends(self, values: FloatArray, quantile: float) -> Ends:
         """The interval of a count, with the prior of the rest of the release."""
         from scipy.special import ndtr
 
@@ -412,16 +412,16 @@ class _DrawnSums:
         prior = (cells.independent - inside * cells.unbiased) / outside
         spread = (row.spread * cells.independent**2 + cells.chance) / outside**2
         spread = spread + inside * cells.variance / outside
-        confidence = 2 * float(ndtr(quantile)) - 1
-        if not self._estimated.shrinks:
-            low, high = assisted_count(row.law, prior, np.full(len(prior), np.inf), confidence)
-            return np.fmin(low, value), np.fmax(high, value)
-        low, high = assisted_count(row.law, prior, spread, confidence)
-        believed = cells.moved(row.shrunk.gain)
-        around = BELIEVED * quantile * np.sqrt(row.shrunk.variance)
-        low, high = np.fmin(low, believed - around), np.fmax(high, believed + around)
-        low, high = np.clip(low, 0.0, row.people), np.clip(high, 0.0, row.people)
-        return np.fmin(low, value), np.fmax(high, value)
+        shrinks, confidence = self._estimated.shrinks, 2 * float(ndtr(quantile)) - 1
+        low, high = assisted_count(
+            row.law, prior, spread if shrinks else np.full_like(spread, np.inf), confidence
+        )
+        if shrinks:
+            believed = cells.moved(row.shrunk.gain)
+            around = BELIEVED * quantile * np.sqrt(row.shrunk.variance)
+            low = np.clip(np.fmin(low, believed - around), 0.0, row.people)
+            high = np.clip(np.fmax(high, believed + around), 0.0, row.people)
+        return np.fmin(low, values), np.fmax(high, values)
 
     def _sum_ends(self, plain: Totals, quantile: float) -> Ends:
         """As a normal law has it, and as far as its count may be off, whose law is not normal where
@@ -437,7 +437,7 @@ class _DrawnSums:
                 low, high = np.fmin(low, moved), np.fmax(high, moved)
         low = np.where(least >= 0, np.fmax(low, 0.0), low)
         high = np.where(most <= 0, np.fmin(high, 0.0), high)
-        return np.fmin(low, plain.values[0]), np.fmax(high, plain.values[0])
+        return np.fmin(low, plain.values), np.fmax(high, plain.values)
 
     def _covariance(self, i: int, j: int, usual: float) -> FloatArray:
         """From what is seen, and as if so many records more were like those of the release."""

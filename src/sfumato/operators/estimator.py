@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -42,10 +43,6 @@ class Moments:
     sampled and copied back to their size, `copies` published records stand for one draw (1 where
     all people of a group were drawn for). Classes with the same `pool` differ only in
     what a mixed expression needs of them; None means that no two do.
-
-    >>> counts = Moments.of_counts(np.array([[3.0, 0.0, 2.0]]), "n")
-    >>> counts.shown[0].tolist(), counts.total("n").tolist()
-    ([0, 2], [5.0])
     """
 
     classes: int
@@ -55,13 +52,6 @@ class Moments:
     copies: FloatArray | None = None
     pool: IntArray | None = None
     extremes: Mapping[Hashable, tuple[float, float]] = field(default_factory=dict)  # of an e
-
-    @classmethod
-    def of_counts(cls, counts: FloatArray, weight: Hashable) -> Moments:
-        """Counts by (class, symbol of one column): Σ 1 and Σ 1·1 are the same."""
-        of, shown = np.nonzero(counts)
-        sums = counts[of, shown]
-        return cls(len(counts), of, (shown,), {(weight,): sums, (weight, weight): sums})
 
     def only(self, lines: BoolArray) -> Moments:
         """Some of the lines; classes without any stay."""
@@ -219,8 +209,8 @@ class Totals:
 
     Sums are by (statistic, row), covariances by (statistic, statistic, row). `noise` is that of
     `unbiased`, `error` the squared error of `values`. `quotients` is what the first of two sums
-    over the second can be; where all that is known is between `certain` ends, that is the interval.
-    `ends` is the interval that a law has of its own for the sum at `place`, all others being exact.
+    over the second can be. `ends` are those that a law has of its own for every sum: of a count
+    among sums that are exact, or between which all is that is known.
     """
 
     values: FloatArray
@@ -231,8 +221,6 @@ class Totals:
     quotients: Ends | None = None
     prior: Prior | None = None
     ends: Callable[[float], Ends] | None = None
-    place: int = 0
-    certain: Ends | None = None
 
     @classmethod
     def exact(
@@ -248,36 +236,35 @@ class Totals:
 
     def beside(self, counted: Totals, is_exact: Sequence[bool]) -> Totals:
         """With sums that are counted among those that are estimated."""
-        exact = np.asarray(is_exact)
-        at, inexact = np.flatnonzero(exact), np.flatnonzero(~exact)
+        exact, rows = np.asarray(is_exact), self.values.shape[1]
+        order = np.argsort(np.argsort(exact, kind="stable"))  # the estimated ones come first
 
         def sums(one: Any, other: Any) -> Any:
-            joined = np.empty((len(exact), *one.shape[1:]), one.dtype)
-            joined[inexact], joined[at] = one, other
-            return joined
+            return np.concatenate([one, other])[order]
 
         def covariance(one: FloatArray) -> FloatArray:
-            matrix = np.zeros((len(exact), len(exact), one.shape[2]))
-            matrix[np.ix_(inexact, inexact)] = one
-            return matrix
+            whole = np.zeros((len(exact), len(exact), rows))
+            whole[: len(one), : len(one)] = one
+            return whole[np.ix_(order, order)]
 
-        prior = None
-        if self.prior is not None:
-            prior = Prior(
-                sums(self.prior.start, counted.values),
-                covariance(self.prior.chance),
-                covariance(self.prior.spread),
-            )
+        def ends(quantile: float) -> Ends:
+            assert self.ends is not None
+            low, high = self.ends(quantile)
+            return sums(low, counted.values), sums(high, counted.values)
+
+        prior = self.prior and Prior(
+            sums(self.prior.start, counted.values),
+            covariance(self.prior.chance),
+            covariance(self.prior.spread),
+        )
         return Totals(
             sums(self.values, counted.values),
             sums(self.unbiased, counted.values),
             sums(self.present, counted.present),
             covariance(self.noise),
             covariance(self.error),
-            None,
-            prior,
-            self.ends if len(inexact) == 1 else None,
-            int(inexact[0]),
+            prior=prior,
+            ends=ends if self.ends else None,
         )
 
     def variance(self, gradient: Gradient) -> FloatArray:
@@ -306,22 +293,12 @@ class Totals:
 
         It starts from what is unbiased, and reaches to what is shown and believed.
         """
-        if self.certain is not None:
-            steps = [
-                np.stack([np.asarray(slope * (end - value)) for end in (low, high)])
-                for slope, value, low, high in zip(
-                    gradient, self.values, *self.certain, strict=True
-                )
-            ]
-            low = value + np.sum([np.fmin(step.min(axis=0), 0.0) for step in steps], axis=0)
-            high = value + np.sum([np.fmax(step.max(axis=0), 0.0) for step in steps], axis=0)
-        elif self.ends is not None:
-            step = np.asarray(gradient[self.place])
-            moved = [
-                value + np.where(step == 0, 0.0, step * (end - self.values[self.place]))
-                for end in self.ends(quantile)
-            ]
-            low, high = np.fmin(*moved), np.fmax(*moved)
+        if self.ends is not None:
+            slopes = np.stack([np.broadcast_to(slope, len(value)) for slope in gradient])
+            away = np.stack(self.ends(quantile)) - self.values
+            steps = np.where(slopes == 0, 0.0, slopes * away)
+            low = value + np.fmin(np.fmin(*steps), 0.0).sum(axis=0)
+            high = value + np.fmax(np.fmax(*steps), 0.0).sum(axis=0)
         else:
             low, high = self._around(value, stderr, quantile, gradient)
         # an exact answer ends where it is, not a rounding beside it
@@ -356,11 +333,13 @@ class Totals:
         rows = self.values.shape[1]
         possible = self.quotients or (np.full(rows, -np.inf), np.full(rows, np.inf))
         value = np.clip(value, *possible)
-        if self.certain is not None:
-            low, high = possible
-        elif self.ends is not None and self.place == 0:
+        if self.ends is not None:
             with np.errstate(divide="ignore", invalid="ignore"):
-                low, high = (end / self.values[1] for end in self.ends(quantile))
+                corners = [top / under for top, under in product(*np.stack(self.ends(quantile), 1))]
+            low, high = (
+                np.fmin(np.fmax(end, possible[0]), possible[1])
+                for end in (np.fmin.reduce(corners), np.fmax.reduce(corners))
+            )
         else:
             covariance = self.noise[0, 0], self.noise[0, 1], self.noise[1, 1]
             low, high = ratio_interval(

@@ -23,7 +23,7 @@ _LEAST = 1e-300
 
 def assisted_interval(
     unbiased: FloatArray,
-    stderr: FloatArray | tuple[FloatArray, FloatArray],
+    stderr: FloatArray,
     prior: FloatArray,
     deviation: FloatArray,
     confidence: float,
@@ -32,8 +32,7 @@ def assisted_interval(
 
     w(θ), the share of the error that is spent on truths below y's side, solves
     θ = μ + τ²/(2σ)·(Φ⁻¹(αw) − Φ⁻¹(α(1−w))); it is 1/2 where nothing is believed, and the interval
-    is then y ± 1.96 σ. Both ends are roots of increasing functions of w. Where σ depends on θ, it
-    is given as it is at the lower and at the upper end.
+    is then y ± 1.96 σ. Both ends are roots of increasing functions of w.
 
     >>> y, far = np.array([10.0]), np.array([1e6])
     >>> [end.round(2).tolist() for end in assisted_interval(y, np.ones(1), y, far, 0.95)]
@@ -44,9 +43,9 @@ def assisted_interval(
     from scipy.special import expit, ndtri
 
     error = 1 - confidence
-    sigma = np.maximum(stderr if isinstance(stderr, tuple) else (stderr, stderr), 1e-300)
+    sigma = np.maximum(stderr, 1e-300)
     pull = deviation**2 / (2 * sigma)
-    low, high = np.full(sigma.shape, -_FURTHEST), np.full(sigma.shape, _FURTHEST)
+    low, high = np.full((2, len(sigma)), -_FURTHEST), np.full((2, len(sigma)), _FURTHEST)
     for _ in range(_HALVINGS):
         odds = (low + high) / 2
         above, below = ndtri(error * expit(odds)), ndtri(error * expit(-odds))

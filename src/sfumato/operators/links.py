@@ -1,11 +1,10 @@
 """Links: how a sensitive value hangs together with the quasi columns, P(value | quasi).
 
-Two rules of one shape, log P(x | q) = a_x + Σ_j T_j[q_j, x] − log Z(q): naive Bayes, whose tables
-are counted, and softmax regression on the quasi values, whose tables are fitted with a ridge. What
-softmax is fitted to is what a reader sees of each record, a likelihood of every value: a true value
-(the raw table), a published one (through the release's operator), or the list of its bucket. The
-gradient is in every case (chance given what is seen) − (chance by the rule), summed by quasi value
-(methods, section 8).
+A rule has the shape log P(x | q) = a_x + Σ_j T_j[q_j, x] − log Z(q), its tables being fitted by
+softmax regression on the quasi values with a ridge (`attacks.links` counts some). It is fitted to
+what a reader sees of each record, a likelihood of every value: a true value (the raw table), a
+published one (through the release's operator), or the list of its bucket. The gradient is in every
+case (chance given what is seen) − (chance by the rule), summed by quasi value (methods, section 8).
 """
 
 from __future__ import annotations
@@ -25,8 +24,7 @@ Chances = npt.NDArray[Any]  # single precision while fitting, double elsewhere
 
 CELLS = 1 << 20  # (records, values) that softmax is fitted to at most
 RIDGES = (100.0, 30.0, 10.0, 3.0, 1.0)  # from the stiffest; the one that foresees best is kept
-_BINS = 8  # that numeric columns are cut into besides
-_HELD_OUT = 5  # every fifth unit is kept back to choose by
+HELD_OUT = 5  # every fifth unit is kept back to choose by
 _STEPS = 60  # of the quasi-Newton search, at most
 STILL = 1e-5  # the relative gain in likelihood at which it stops
 _TOLD = 0.2  # of what a true value would tell, by a shown one; it only sets the search's scale
@@ -78,30 +76,6 @@ def log_normal(scores: FloatArray) -> FloatArray:
     return np.asarray(scores - top - np.log(np.exp(scores - top).sum(axis=1, keepdims=True)))
 
 
-def count_links(
-    codes: Sequence[IntArray], sizes: Sequence[int], truth: IntArray, values: int, alpha: float = 1
-) -> Links:
-    """Naive Bayes, counted, with Laplace's correction.
-
-    >>> sex, ill = np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1])
-    >>> np.exp(count_links([sex], [2], ill, 2).log_chances([sex])).round(2).tolist()
-    [[0.78, 0.22], [0.78, 0.22], [0.55, 0.45], [0.55, 0.45]]
-    """
-    tables = [
-        np.bincount(column * values + truth, minlength=size * values).reshape(size, values)
-        for column, size in zip(codes, sizes, strict=True)
-    ]
-    return links_of_counts(np.bincount(truth, minlength=values), tables, alpha)
-
-
-def links_of_counts(counts: IntArray, tables: Sequence[IntArray], alpha: float = 1) -> Links:
-    """Naive Bayes from counts by value, and by (quasi value, value) per quasi column."""
-    smooth = [table + alpha for table in tables]
-    rules = tuple(np.log(table / table.sum(axis=0)) for table in smooth)
-    start = counts + alpha
-    return Links("naive Bayes", np.log(start / start.sum()), rules)
-
-
 class RecordLikelihoods(ABC):
     """What is seen of records: how likely, for each value that a record might have."""
 
@@ -141,21 +115,6 @@ class ShownSymbols(RecordLikelihoods):
 def seen_truth(truth: IntArray, values: int) -> ShownSymbols:
     """The raw table: everybody's value is seen."""
     return ShownSymbols(truth, np.eye(values))
-
-
-def quantile_bins(numbers: FloatArray, counts: IntArray) -> IntArray | None:
-    """A coarse column beside a numeric one: the bin of every code; None where there are few codes.
-
-    >>> quantile_bins(np.arange(20.0), np.ones(20, np.int64)).tolist()
-    [0, 0, 1, 1, 1, 2, 2, 3, 3, 3, 4, 4, 5, 5, 5, 6, 6, 7, 7, 7]
-    """
-    if len(numbers) <= _BINS:
-        return None
-    order = np.argsort(numbers, kind="stable")
-    below = np.cumsum(counts[order]) - counts[order] / 2
-    bins = np.empty(len(numbers), np.int64)
-    bins[order] = np.minimum(below * _BINS // max(int(counts.sum()), 1), _BINS - 1)
-    return bins
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +190,7 @@ def fit_links(
     units = pick(evidence.units, max(int(evidence.units * share), min(evidence.units, 2)))
     start = np.log(np.maximum(prior, _LEAST))
     slopes = np.zeros((design.matrix.shape[1], len(prior)))
-    kept = np.arange(len(units)) % _HELD_OUT == 0
+    kept = np.arange(len(units)) % HELD_OUT == 0
     ridge = float(ridges[0])
     if len(ridges) > 1 and not kept.all():
         fit = SoftmaxFit.of(design, evidence, units[~kept])
@@ -245,44 +204,6 @@ def fit_links(
             best, ridge, slopes = likelihood, float(candidate), tried
     slopes = SoftmaxFit.of(design, evidence, units).climb(start, slopes, ridge, still, centre)
     return Links("softmax", start, design.tables(slopes), ridge)
-
-
-def know_links(
-    codes: Sequence[IntArray],
-    sizes: Sequence[int],
-    bins: Mapping[int, IntArray],
-    truth: IntArray,
-    values: int,
-    pick: Callable[[int, int], IntArray],
-) -> Links:
-    """The raw table's own links: naive Bayes or softmax, whichever makes people who were kept back
-    likelier, then learned from everybody."""
-    everybody = np.sort(pick(len(truth), len(truth)))
-    order = pick(len(truth), len(truth))
-    kept, rest = np.sort(order[::_HELD_OUT]), np.setdiff1d(everybody, order[::_HELD_OUT])
-    if not len(rest):
-        return count_links(codes, sizes, truth, values)
-
-    def learned(rows: IntArray, ridges: Sequence[float]) -> Links:
-        inside = [column[rows] for column in codes]
-        prior = (np.bincount(truth[rows], minlength=values) + 1) / (len(rows) + values)
-        design = Design.of(inside, sizes, bins)
-        return fit_links(design, seen_truth(truth[rows], values), prior, pick, ridges)
-
-    counted = count_links([column[rest] for column in codes], sizes, truth[rest], values)
-    fitted = learned(rest, RIDGES)
-    if foreseen(fitted, codes, truth, kept) <= foreseen(counted, codes, truth, kept):
-        return count_links(codes, sizes, truth, values)
-    return learned(everybody, (fitted.ridge or RIDGES[0],))
-
-
-def foreseen(rule: Links, codes: Sequence[IntArray], truth: IntArray, rows: IntArray) -> float:
-    """The log likelihood of some people's true values under a rule."""
-    step = max(1, CELLS // rule.values)
-    return sum(
-        float(rule.log_chances(codes, some)[np.arange(len(some)), truth[some]].sum())
-        for some in (rows[start : start + step] for start in range(0, len(rows), step))
-    )
 
 
 @dataclass(frozen=True, eq=False)

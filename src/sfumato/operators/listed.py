@@ -52,6 +52,7 @@ _AT_ONCE = 1 << 21  # numbers of one kind of matrix that are made at the same ti
 _KEPT = 1 << 23  # and that are kept for the error bars of what was estimated with them
 _MOST_VALUES = 128  # of blocks that are taken to differ
 _UNSEEN = 1e-6  # of what an answer needs: with more untold, it is between what is possible
+_PART = 0.5  # of a record: nobody is missing
 _LEAST = 1e-300
 _NOTHING = 1e-9  # of the records: a count that leaves no more open is known
 
@@ -247,9 +248,10 @@ class ListedEstimated(Estimated):
         """The fewest and the most records that can have what is asked for, by place.
 
         `place` says for every entry where it is counted, −1 for nowhere: bucket by bucket, as many
-        as there are records, or values; and at least those for whom nothing else is left.
+        as there are records, or values, and in all no more than have the values; and at least
+        those for whom nothing else is left.
         """
-        line, _, counts = self.entries
+        line, value, counts = self.entries
         asked = np.flatnonzero(place >= 0)
         _, first, same = np.unique(
             line[asked] * places + place[asked], return_index=True, return_inverse=True
@@ -262,10 +264,16 @@ class ListedEstimated(Estimated):
             np.maximum(records + held_counts - listed, 0.0),
             np.minimum(records, held_counts),
         )
-        return np.stack([sum_by(place[own_values], bound, places) for bound in (least, most)])
+        ends = np.stack([sum_by(place[own_values], bound, places) for bound in (least, most)])
+        if self.table.sizes.sum() > self.table.rows.sum() + _PART:  # buckets list fakes, too
+            pairs = np.unique(place[asked] * self.values + value[asked])
+            people = self.table.counts.sum(axis=0)[pairs % self.values]
+            ends[1] = np.minimum(ends[1], sum_by(pairs // self.values, people, places))
+        return ends
 
     def cut(self, number: Hashable) -> FloatArray:
-        """Counts by (class, value) between what is possible, adding up to the records."""
+        """Counts by (class, value) between what is possible, adding up to the records; and, where
+        the classes have everybody in them, to the people that there are of every value."""
         if number not in self._counts:
             line, value, _ = self.entries
             shape = self.moments.classes, self.values
@@ -273,7 +281,9 @@ class ListedEstimated(Estimated):
             least, most = self.ends(number, cell, shape[0] * shape[1]).reshape(2, *shape)
             shrunk = self.estimated["shrunk"][:, :, self.weights.index(number)]
             totals = self.moments.total(number)
-            self._counts[number] = added_up(shrunk, totals, most - least, least, most)
+            everybody = abs(float(totals.sum() - self.table.rows.sum())) < _PART
+            of_value = self.table.counts.sum(axis=0) if everybody else None
+            self._counts[number] = added_up(shrunk, totals, most - least, least, most, of_value)
         return self._counts[number]
 
     def counts(self, name: str, each: Statistic) -> FloatArray:
@@ -310,12 +320,6 @@ class ListedEstimated(Estimated):
         codes = self.table.codes
         return by_column[(slice(None), *codes)] if codes else by_column
 
-    def present(self, forms: Forms, each: Statistic) -> BoolArray:
-        number = self.moments.total(each.number)
-        occupied = np.repeat(number[:, None] > 0, self.values, axis=1).astype(np.float64)
-        totals = summed(forms, occupied, each.there.astype(np.float64))
-        return np.asarray(forms.by_row(totals) > 0, np.bool_)
-
     def read(self, forms: Forms, statistics: Sequence[Statistic]) -> Totals:
         forms, _ = self._parts_of(forms)
         statistics = [
@@ -334,32 +338,28 @@ class _Sums:
         self._estimated, self._forms, self._statistics = estimated, forms, statistics
 
     def totals(self) -> Totals:
-        estimated, name, ends = self._estimated, self._estimated.name, None
+        name, ends, prior = self._estimated.name, None, None
         values, unbiased = self._by_row(name), self._by_row("inverse")
         chance, left, noise, spread, unseen, needed = self._covariances()
-        untold = self._diagonal(unseen) > _UNSEEN * self._diagonal(needed)
-        prior = None
+        untold = np.einsum("iir->ir", unseen > _UNSEEN * needed)
         if name == "inverse":
-            values[untold] = np.nan
+            values[untold], left = np.nan, noise
         else:
             prior = Prior(self._by_row("shown"), chance, spread)
+        possible = quotients_of(self._statistics, self._estimated.moments, self._forms)
+        present = np.stack([self._present(statistic) for statistic in self._statistics])
         estimates = Totals(
-            values,
-            unbiased,
-            np.stack([estimated.present(self._forms, statistic) for statistic in self._statistics]),
-            chance + noise,
-            chance + (noise if name == "inverse" else left),
-            quotients_of(self._statistics, estimated.moments, self._forms),
-            prior,
+            values, unbiased, present, chance + noise, chance + left, possible, prior
         )
         if prior is not None and len(values) == 1 and self._statistics[0].is_count:
             ends = partial(self._count_ends, estimates, untold[0])
         return replace(estimates, ends=ends)
 
-    @staticmethod
-    def _diagonal(covariance: FloatArray) -> FloatArray:
-        places = np.arange(len(covariance))
-        return np.asarray(covariance[places, places])
+    def _present(self, each: Statistic) -> BoolArray:
+        number, many = self._estimated.moments.total(each.number), self._estimated.values
+        occupied = np.repeat(number[:, None] > 0, many, axis=1).astype(np.float64)
+        totals = summed(self._forms, occupied, each.there.astype(np.float64))
+        return np.asarray(self._forms.by_row(totals) > 0, np.bool_)
 
     def _by_row(self, name: str) -> FloatArray:
         """What the estimator of that name has, by (statistic, row)."""
@@ -372,23 +372,19 @@ class _Sums:
 
     def _count_ends(self, plain: Totals, untold: BoolArray, quantile: float) -> Ends:
         """For every δ, within what is possible; all of that where nothing is told."""
-        error = np.sqrt(plain.variance([1.0]))
-        low, high = plain.interval(plain.values[0], error, quantile, [1.0])
-        least, most = self._possible(self._statistics[0])
-        low, high = np.where(untold, -np.inf, low), np.where(untold, np.inf, high)
-        low, high = np.fmax(low, least), np.fmin(high, most)
-        return np.fmin(low, plain.values[0]), np.fmax(high, plain.values[0])
-
-    def _possible(self, count: Statistic) -> FloatArray:
-        """The fewest and the most records that a row can count."""
-        forms, estimated = self._forms, self._estimated
+        (count,), forms, estimated = self._statistics, self._forms, self._estimated
         line, value, _ = estimated.entries
         classes = estimated.moments.of[line]
         profile = forms.profile[classes]
         form = np.where(count.values[profile, value] > 0, forms.cells[profile, value], -1)
         pair = np.where(form >= 0, forms.starts[classes] + form - forms.first[profile], 0)
         row = np.where(form >= 0, forms.row[pair] if len(forms.row) else -1, -1)
-        return estimated.ends(count.number, row, forms.rows)
+        least, most = estimated.ends(count.number, row, forms.rows)
+        error = np.sqrt(plain.variance([1.0]))
+        low, high = plain.interval(plain.values[0], error, quantile, [1.0])
+        low, high = np.fmax(low, least), np.fmin(high, most)
+        low, high = np.where(untold, least, low), np.where(untold, most, high)
+        return np.fmin(low, plain.values), np.fmax(high, plain.values)
 
     def _covariances(self) -> FloatArray:
         """`Deviations.products` of two statistics by row, each that of counts over the free part

@@ -141,7 +141,9 @@ class _RangeSums:
         present = np.stack([self._sums(record) > 0 for record in self._records])
         quotients = self._quotients(estimates) if len(sums) == 2 else None
         least, most = np.stack(ends, axis=1)
-        return Totals(estimates, estimates, present, noise, noise, quotients, certain=(least, most))
+        return Totals(
+            estimates, estimates, present, noise, noise, quotients, ends=lambda _: (least, most)
+        )
 
     def _sums(self, by_line: FloatArray) -> FloatArray:
         """By row."""
@@ -208,7 +210,8 @@ class _RangeSums:
         for far in start:
             inside, outside, middle = value, far, far
             for _ in range(_HALVINGS):
-                low, high = self._ends([1.0, -middle])
+                with np.errstate(invalid="ignore"):  # an end without end times nobody
+                    low, high = self._ends([1.0, -middle])
                 possible = (low <= room) & (high >= -room)
                 inside = np.where(possible, middle, inside)
                 outside = np.where(possible, outside, middle)

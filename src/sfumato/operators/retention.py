@@ -58,7 +58,24 @@ class RetentionOperator(Operator, frozen=True):
         return Inverse.of_values(1 / p, -share, 1 / p)
 
     def condition(self) -> float:
-        return condition(self.retentions)
+        """From products with P and its inverse alone: 15,000 values take milliseconds."""
+        from scipy.sparse.linalg import LinearOperator, svds
+
+        p = self.retentions
+        if len(p) == 1 or float(p.min()) <= 0:
+            return 1.0 if len(p) == 1 else float("inf")
+        inverse, rest = self.inverse(), (1 - p) / len(p)
+        norms = []
+        for forwards, backwards in (
+            (lambda v: p * v.ravel() + rest * v.sum(), lambda v: self.push(v.ravel())),
+            (lambda v: inverse.weigh(v.ravel()), lambda v: inverse.estimate(v.ravel())),
+        ):
+            product = LinearOperator(
+                2 * p.shape, matvec=forwards, rmatvec=backwards, dtype=np.float64
+            )
+            start = 1 + np.arange(len(p)) % 7 / 7.0
+            norms.append(svds(product, k=1, v0=start, return_singular_vectors=False)[0])
+        return float(norms[0] * norms[1])
 
     def apply(self, codes: IntArray, purpose: str, address: Address, draws: Draws) -> IntArray:
         words = draws.words(purpose, address)
@@ -205,37 +222,3 @@ def total_variances(counts: FloatArray, retentions: FloatArray) -> FloatArray:
     background = (shown * share**2).sum(axis=-1, keepdims=True)
     whole = kept**2 * (shown * (1 - 2 * share) + background) - counts
     return np.asarray(np.maximum(whole, 0.0).sum(axis=-1))
-
-
-def condition(retentions: FloatArray, rounds: int = 200) -> float:
-    """The 2-norm condition number of P by power iteration on PᵀP and on its inverse.
-
-    A lower bound that is tight to a per cent or so; O(m) a round, so that 15,000 values take
-    milliseconds where the matrix would take gigabytes.
-    """
-    if len(retentions) == 1:
-        return 1.0
-    if float(retentions.min()) <= 0:
-        return float("inf")
-    m = len(retentions)
-    background, share = (1 - retentions) / m, spread(retentions)
-
-    def forward(v: FloatArray) -> FloatArray:  # PᵀP v
-        image = retentions * v + background * v.sum()
-        return np.asarray(retentions * image + (background * image).sum())
-
-    def backward(v: FloatArray) -> FloatArray:  # WᵀW v
-        scaled = v / retentions
-        image = scaled - share * scaled.sum()
-        return np.asarray((image - (share * image).sum()) / retentions)
-
-    norms = []
-    for step in (forward, backward):
-        vector, norm = 1 + np.arange(m) % 7 / 7.0, 0.0
-        for _ in range(rounds):
-            vector = step(vector / np.linalg.norm(vector))
-            norm, last = float(np.linalg.norm(vector)), norm
-            if abs(norm - last) <= 1e-9 * norm:
-                break
-        norms.append(norm)
-    return float(np.sqrt(norms[0] * norms[1]))

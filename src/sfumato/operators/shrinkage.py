@@ -162,26 +162,36 @@ def added_up(
     weights: FloatArray,
     least: FloatArray | float = 0.0,
     most: FloatArray | float = np.inf,
+    by_value: FloatArray | None = None,
 ) -> FloatArray:
-    """Counts by (group, value) that add up to what is known, between what is possible.
+    """Counts by (group, value) that add up to what is known, between what is possible: to `totals`
+    in every group, and over all groups to what there is of every value, where that is known.
 
     What they lack is shared in proportion to the weights, their variances for example.
 
     >>> two = np.array([[5.0, 2.0, -1.0]])
     >>> added_up(two, np.array([8.0]), np.array([[1.0, 1.0, 2.0]])).tolist()
     [[5.25, 2.25, 0.5]]
+    >>> groups, ones = np.array([[3.0, 1.0], [2.0, 2.0]]), np.ones((2, 2))
+    >>> added_up(groups, np.full(2, 4.0), ones, by_value=np.array([4.0, 4.0])).tolist()
+    [[2.5, 1.5], [1.5, 2.5]]
     """
     finite = np.isfinite(counts) & np.isfinite(weights)
     most = np.minimum(most, totals[:, None])
     adjusted = np.clip(np.where(finite, counts, 0.0), least, most)
+    known = [(1, totals[:, None])] if by_value is None else [(0, by_value), (1, totals[:, None])]
     for _ in range(_ROUNDS):
-        lacking = np.where(finite.all(axis=1), totals - adjusted.sum(axis=1), 0.0)[:, None]
-        room = np.where(lacking > 0, adjusted < most, adjusted > least) & finite
-        shares = np.where(room, weights, 0.0)
-        whole = shares.sum(axis=1, keepdims=True)
-        moved = np.divide(lacking * shares, whole, out=np.zeros_like(adjusted), where=whole > 0)
-        adjusted = np.clip(adjusted + moved, least, most)
-        if (np.abs(lacking) <= 1e-9 * np.maximum(totals[:, None], 1.0)).all():
+        settled = True
+        for axis, wanted in known:
+            whole = finite.all(axis=axis, keepdims=True)
+            lacking = np.where(whole, wanted - adjusted.sum(axis=axis, keepdims=True), 0.0)
+            room = np.where(lacking > 0, adjusted < most, adjusted > least) & finite
+            shares = np.where(room, weights, 0.0)
+            every = shares.sum(axis=axis, keepdims=True)
+            moved = np.divide(lacking * shares, every, out=np.zeros_like(adjusted), where=every > 0)
+            adjusted = np.clip(adjusted + moved, least, most)
+            settled = settled and bool((np.abs(lacking) <= 1e-9 * np.maximum(wanted, 1.0)).all())
+        if settled:
             break
     adjusted = np.where(adjusted <= 1e-12 * totals[:, None], 0.0, adjusted)  # a rounding is nobody
     return np.where(finite, adjusted, counts)

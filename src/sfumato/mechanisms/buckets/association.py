@@ -84,10 +84,13 @@ def _ruled_out(
     threshold: float,
 ) -> BoolArray:
     mean = weights.T @ shown
-    inside = np.clip(mean, 0.0, operator.counts)
-    spread = inside * (1 - inside / np.maximum(operator.counts, 1.0))
-    error = np.sqrt(np.maximum(np.diag(weights.T @ operator.noise(spread) @ weights), 0.0))
-    usual = number * operator.counts / max(float(operator.counts.sum()), 1.0)
+    counts, matrix = operator.counts, operator.matrix()
+    inside, people = np.clip(mean, 0.0, counts), max(float(counts.sum()), 1.0)
+    # records at random slots of their value; how a slot shows is taken as alike for all values
+    spread = float((inside * (1 - inside / np.maximum(counts, 1.0))).sum()) / people
+    scatter = operator.together - matrix.T @ (counts[:, None] * matrix)
+    error = np.sqrt(np.maximum(np.diag(weights.T @ (scatter * spread) @ weights), 0.0))
+    usual = number * counts / people
     return np.asarray(mean + _CONFIDENCE * error <= threshold * usual, np.bool_)
 
 
