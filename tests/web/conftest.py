@@ -25,7 +25,7 @@ pytest.importorskip("starlette", reason="the extra [web] is not installed")
 
 from sfumato.web.api import Settings
 from sfumato.web.app import build
-from sfumato.web.server import Server, ServerAddress, listen
+from sfumato.web.server import Server, listen, names_of
 from sfumato.web.sessions import Sessions
 from sfumato.web.state import StateFolder
 
@@ -159,14 +159,14 @@ def opened(data: Path, folder: Path, timeout: float = 120.0) -> Iterator[Site]:
         folder, [data], upload_limit=1_000_000, memory_limit=2 << 30, timeout=timeout
     )
     state, sock, ready = StateFolder(settings.state), listen("127.0.0.1", 0), threading.Event()
-    address = ServerAddress(*sock.getsockname())
+    names = names_of(*sock.getsockname())
     sessions = Sessions()
-    server = Server(build(settings, sessions, state, address.names), ready.set)
+    server = Server(build(settings, sessions, state, names), ready.set)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
     thread.start()
     try:
         assert ready.wait(30)
-        base = f"http://{address.netloc}"
+        base = f"http://{names[0]}"
         with httpx.Client(base_url=base, timeout=120) as client:
             site = Site(client, data, state.path, base, sessions)
             with site.strangers:

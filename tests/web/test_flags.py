@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sfumato.errors import UsageError
-from sfumato.web.server import ServerAddress, check_host
+from sfumato.web.server import check_host, names_of
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "localhost", "evil.example", "", "127.0.0.1/8"])
@@ -24,9 +24,9 @@ def test_beyond_this_machine_only_for_those_who_understand() -> None:
         check_host("192.0.2.7", understood=False)
     assert check_host("192.0.2.7", understood=True) == "192.0.2.7"
     assert check_host("::1", understood=False) == "::1"
-    assert ServerAddress("::1", 80).netloc == "[::1]:80"
-    assert ServerAddress("192.0.2.7", 80).names == ["192.0.2.7:80"]
-    assert ServerAddress("127.0.0.1", 80).names == ["127.0.0.1:80", "localhost:80"]
+    assert names_of("::1", 80) == ["[::1]:80"]
+    assert names_of("192.0.2.7", 80) == ["192.0.2.7:80"]
+    assert names_of("127.0.0.1", 80) == ["127.0.0.1:80", "localhost:80"]
 
 
 @pytest.mark.parametrize(

@@ -231,7 +231,7 @@ def _with_job(arguments: list[str], commands: Mapping[str, Any]) -> tuple[list[s
     texts = {key: value for key, value in named.items() if isinstance(value, str)}
     needed = [p.name for p in command.params if p.param_type_name == "argument" and p.required]
     alone = needed[:1] == ["release"] and "release" in texts and needed[-1] not in texts
-    if alone and "release" in places:
+    if alone and texts["release"] != places.get("release", texts["release"]):
         index = arguments.index(texts["release"])  # it is what is asked of the release
         arguments = [*arguments[:index], places["release"], *arguments[index:]]
         texts["release"] = places["release"]

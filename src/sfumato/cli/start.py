@@ -84,7 +84,7 @@ def publish(
     roles: dict[str, Any],
     **settings: Any,
 ) -> Any:
-    """Publish a table under a promise."""
+    """Publish a table under a promise; 'sfumato init TABLE' proposes how."""
     from sfumato.engines.publishing import publish as publish_table
 
     if seed is not None:

@@ -29,6 +29,7 @@ from sfumato.results import Result
 from sfumato.table import Table, read
 from sfumato.table.csv_preview import preview_csv
 from sfumato.table.reading import MARKERS, Reading
+from sfumato.table.sources import file_kind
 
 DOMINANT = 0.4  # of the people: a value that so many have is pointed out
 RARE = 20  # people: rarer values are put together
@@ -38,8 +39,6 @@ _MOST_CODES = 100  # more whole numbers are amounts
 _CODED = {"occupation", "workclass", "relationship", "marital_status", "race", "sex"}
 _CODED |= {"country", "place", "specialty", "diagnosis"}
 _AGES = "bins(0, 18, 25, 35, 45, 55, 65, 75, inf)"
-_NO_CSV = {".parquet", ".arrow", ".feather", ".ipc", ".xlsx", ".xls", ".ods", ".sav", ".zsav"}
-_NO_CSV |= {".sas7bdat", ".dta", ".por", ".gz", ".zst"}
 
 
 _REASONS = {  # why an option is proposed
@@ -169,7 +168,7 @@ def _proposal(name: str, options: dict[str, Any], seen: Survey, progress: Progre
 def _reading_options(name: str) -> dict[str, Any]:
     """How a file of texts is written, as its first lines suggest; nothing of other files."""
     path = Path(name)
-    if not path.is_file() or path.suffix.lower() in _NO_CSV:
+    if not path.is_file() or file_kind(path) != "CSV":
         return {}
     seen = preview_csv(path, Reading())
     options: dict[str, Any] = {}

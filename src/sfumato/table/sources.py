@@ -24,7 +24,7 @@ from sfumato.table.reading import Reading
 Batches = Iterator[pa.RecordBatch]
 Change = Callable[[Batches], Batches]
 
-_TEXTS = (".csv", ".tsv", ".txt", ".data", ".dat")
+TEXTS = (".csv", ".tsv", ".txt", ".data", ".dat")
 _DICTIONARY_BYTES_PER_VALUE = 4  # a string column chunk below this is coded with few values
 
 
@@ -307,12 +307,12 @@ def file_kind(path: Path) -> str:
     ending = path.suffix.lower()
     if ending in PACKED:
         inside = Path(path.stem).suffix.lower()
-        if inside in _TEXTS:
+        if inside in TEXTS:
             return "CSV"
         raise DataError(
             f"{str(path)!r} is packed, and only texts are read so (.csv{ending}). Unpack it first."
         )
-    if ending in _TEXTS:
+    if ending in TEXTS:
         return "CSV"
     if ending in (".arrow", ".feather", ".ipc"):
         return "an Arrow"
@@ -396,4 +396,7 @@ def file_errors(path: object, format_name: str) -> Iterator[None]:
         raise  # Arrow's is one of its own errors too, but nothing is wrong with the file
     except (pa.ArrowException, OSError, ValueError, duckdb.Error) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-        raise DataError(f"Cannot read {str(path)!r} as {format_name}: {reason}.") from None
+        told = f"Cannot read {str(path)!r} as {format_name}: {reason}."
+        if format_name == "Parquet" and Path(str(path)).suffix.lower() not in (".parquet", ".pq"):
+            told += f" Texts are read where their name ends in {', '.join(TEXTS)}."
+        raise DataError(told) from None

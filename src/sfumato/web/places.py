@@ -9,11 +9,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from sfumato.errors import DataError, UsageError
+from sfumato.table.sources import TEXTS
+from sfumato.table.workbooks import STATISTICS, WORKBOOKS
 
-ENDINGS = (
-    *(".parquet", ".csv", ".tsv", ".txt", ".data", ".dat", ".arrow", ".feather", ".ipc"),
-    *(".xlsx", ".xls", ".ods", ".sav", ".por", ".dta", ".sas7bdat", ".xpt"),
-)
+ENDINGS = (".parquet", *TEXTS, ".arrow", ".feather", ".ipc", *WORKBOOKS, *STATISTICS)
 MOST_LISTED = 2000
 
 

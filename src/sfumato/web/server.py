@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
 from ipaddress import ip_address
 
 import uvicorn
@@ -17,24 +16,10 @@ from sfumato.web.sessions import Sessions
 from sfumato.web.state import StateFolder
 
 
-@dataclass(frozen=True)
-class ServerAddress:
-    """Where a server listens."""
-
-    host: str
-    port: int
-
-    @property
-    def netloc(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-    @property
-    def names(self) -> list[str]:
-        """What a Host header may say."""
-        own = [self.netloc]
-        if self.host == "127.0.0.1":
-            own.append(f"localhost:{self.port}")
-        return own
+def names_of(host: str, port: int) -> list[str]:
+    """What a Host header may say; the first is the address."""
+    own = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return [own, f"localhost:{port}"] if host == "127.0.0.1" else [own]
 
 
 def check_host(host: str, understood: bool) -> str:
@@ -88,10 +73,9 @@ def serve(
     state = StateFolder(settings.state)
     try:
         sessions = Sessions()
-        host, port = sock.getsockname()[:2]
-        address = ServerAddress(host, port)
-        app = build(settings, sessions, state, address.names)
-        entry = f"http://{address.netloc}/#token={sessions.token}"
+        names = names_of(*sock.getsockname()[:2])
+        app = build(settings, sessions, state, names)
+        entry = f"http://{names[0]}/#token={sessions.token}"
         Server(app, lambda: ready(entry)).run(sockets=[sock])
     finally:
         state.close()

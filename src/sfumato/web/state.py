@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.errors import DataError
+from sfumato.pages import write_whole
 from sfumato.web.places import plain_place
 
 _IDENTIFIER = re.compile(r"[0-9a-f]{16}")
@@ -92,17 +93,7 @@ class StateFolder:
 
 def write_json(path: Path, content: Any) -> None:
     """Write a file so that readers see the old content or the new one, never half of it."""
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(content, file)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+    write_whole(path, json.dumps(content))
 
 
 def read_json(path: Path) -> Any:

@@ -251,7 +251,7 @@ function uploader(state, open) {
     type: "file",
     id: "upload",
     accept:
-      ".parquet,.csv,.tsv,.txt,.data,.arrow,.feather,.ipc,.xlsx,.xls,.ods,.sav,.por,.dta,.sas7bdat,.xpt",
+      ".parquet,.csv,.tsv,.txt,.data,.dat,.arrow,.feather,.ipc,.xlsx,.xlsm,.xlsb,.xls,.ods,.sav,.zsav,.por,.dta,.sas7bdat,.xpt",
     onchange: () => input.files[0] && send(input.files[0]),
   });
 
