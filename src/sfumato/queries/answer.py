@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from sfumato.columns import list_some, value_to_json
 from sfumato.errors import QueryError
+from sfumato.queries.question import ENDS
 from sfumato.results import html_sentence, html_table
 
 if TYPE_CHECKING:
@@ -174,7 +175,7 @@ class Answer:
 
     @staticmethod
     def _parts(name: str) -> list[str]:
-        return [name, f"{name}_stderr", f"{name}_low", f"{name}_high"]
+        return [name + end for end in ENDS]
 
     def _cells(self) -> tuple[list[str], list[list[str]]]:
         """Titles and texts, each aggregate as one cell."""

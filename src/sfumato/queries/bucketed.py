@@ -16,6 +16,7 @@ from sfumato.errors import SingularOperator, WeakPromiseWarning
 from sfumato.operators.base import FloatArray
 from sfumato.operators.estimator import Estimator
 from sfumato.queries.bucket_table import BucketTable, bucket_table_of
+from sfumato.queries.question import ENDS
 from sfumato.queries.sources import QuestionSource, ShownLines, integers
 from sfumato.release import BucketedRelease
 
@@ -101,7 +102,7 @@ def leave_open(
         raise SingularOperator(message)
     warnings.warn(message, WeakPromiseWarning, stacklevel=6)
     for name, unknown in missing.items():
-        for column in (name, f"{name}_stderr", f"{name}_low", f"{name}_high"):
+        for column in (name + end for end in ENDS):
             index = answer.column_names.index(column)
             empty = pa.nulls(len(answer), answer.column(column).type)
             kept = pc.if_else(pc.fill_null(unknown, False), empty, answer.column(column))

@@ -23,7 +23,7 @@ from sfumato.queries.dialect import (
     unwrap,
 )
 from sfumato.queries.formulas import formula_of
-from sfumato.queries.question import ANSWER, ERRORS, Output, Term
+from sfumato.queries.question import ANSWER, ENDS, Output, Term
 from sfumato.queries.recoded import Lumps, as_lumps
 from sfumato.queries.resolved import unknown
 
@@ -240,17 +240,10 @@ class Clauses:
             return None
         wanted = node.name.lower()
         for output in self.outputs:
-            if wanted == output.name.lower():
-                return self._answer_column(output, "")
-            for error in ERRORS if output.of == "aggregate" else ():
-                if wanted == f"{output.name}_{error}".lower():
-                    return self._answer_column(output, f"_{error}")
+            for end in ENDS if output.of == "aggregate" else ("",):
+                if wanted == f"{output.name}{end}".lower():
+                    return exp.column(f"{output.of[0]}{output.index}{end}", table=ANSWER)
         return None
-
-    @staticmethod
-    def _answer_column(output: Output, suffix: str) -> Node:
-        letter = "k" if output.of == "key" else "a"
-        return exp.column(f"{letter}{output.index}{suffix}", table=ANSWER)
 
 
 def output_names(items: Sequence[tuple[str, Node, bool]]) -> list[str]:
@@ -275,7 +268,7 @@ def output_names(items: Sequence[tuple[str, Node, bool]]) -> list[str]:
 
 
 def _all_names(name: str, errors: bool) -> set[str]:
-    return {name.lower(), *(f"{name}_{error}".lower() for error in ERRORS if errors)}
+    return {f"{name}{end}".lower() for end in (ENDS if errors else ("",))}
 
 
 def _title(item: Node) -> str:

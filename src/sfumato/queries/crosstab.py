@@ -23,7 +23,7 @@ from sfumato.queries.answer import Answer, estimate_text, key_text, text_table
 from sfumato.queries.evaluate import answer, source_of
 from sfumato.queries.independence import Independence, independence_of
 from sfumato.queries.parse import parse
-from sfumato.queries.question import ERRORS, Output, Question, Term
+from sfumato.queries.question import ENDS, ERRORS, Output, Question, Term
 from sfumato.queries.session import session_of
 from sfumato.queries.sources import Request
 from sfumato.queries.spelling import check_spelling
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 MOST_CELLS = 2_000
 MEASURES = ("count", "share_of_row", "share_of_column", "share_of_all")
-_PARTS = ("", *(f"_{each}" for each in ERRORS))
 _ROW, _COLUMN = 0, 1
 _ALL = Aggregate.of(Call(COUNT))
 
@@ -74,7 +73,7 @@ class Crosstab(Answer):
     def _drawing(self, title: str) -> Drawing:
         """Heat maps of the counts and of the shares of the rows."""
         drawn = MEASURES[:2]
-        columns = [*self.names, *(measure + part for measure in drawn for part in _PARTS)]
+        columns = [*self.names, *(measure + part for measure in drawn for part in ENDS)]
         shown = Answer(self.table.select(columns), drawn, self.confidence)
         return shown._drawing(" by ".join(self.names))
 
@@ -123,7 +122,7 @@ def crosstab(
         for name, keys, kind in zip((rows, columns), every, table.kinds, strict=True)
     }
     for measure, values in table.cells().items():
-        for part, numbers in zip(_PARTS, values, strict=True):
+        for part, numbers in zip(ENDS, values, strict=True):
             by_cell[measure + part] = pa.array(numbers.ravel(), pa.float64(), from_pandas=True)
     source = source_of(release, session_of(release, request.threads))
     return Crosstab(
@@ -142,7 +141,7 @@ def _named(release: Release, text: str) -> tuple[str, str]:
         sql, name = quoted(text), text
     else:
         sql, name = without_alias(text)
-    taken = {measure + part for measure in MEASURES for part in _PARTS}
+    taken = {measure + part for measure in MEASURES for part in ENDS}
     return sql, f"{name} (key)" if name in taken else name
 
 
@@ -169,8 +168,8 @@ class _Asked:
             for keys, side in zip(self.keys, ("r", "c"), strict=True)
         ]
         # a cell that nobody could be in counts 0
-        self._counts = np.zeros((len(_PARTS), *map(len, self.keys)))
-        for number, part in enumerate(_PARTS):
+        self._counts = np.zeros((len(ENDS), *map(len, self.keys)))
+        for number, part in enumerate(ENDS):
             self._counts[number][tuple(places)] = table.column(f"n{part}").to_numpy()
 
     def cells(self) -> dict[str, FloatArray]:
@@ -200,7 +199,7 @@ class _Asked:
         ]
         table = self._ask(by, wanted)
         parts = [
-            [table.column(f"a{number}{part}").to_numpy(zero_copy_only=False) for part in _PARTS]
+            [table.column(f"a{number}{part}").to_numpy(zero_copy_only=False) for part in ENDS]
             for number in range(len(wanted))
         ]
         shares = np.array(parts, np.float64)  # (other keys, parts, own keys)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,7 @@ from sfumato.queries.classes import ByValue, LineClasses, different
 from sfumato.queries.grid import grid
 from sfumato.queries.ordered import add_ordered, check_number
 from sfumato.queries.perturbed_source import PerturbedSource
-from sfumato.queries.question import Question
+from sfumato.queries.question import ENDS, Question
 from sfumato.queries.question_plan import Planned, QuestionPlan
 from sfumato.queries.ranges import GeneralizedSource
 from sfumato.queries.session import Session, session_of
@@ -47,45 +48,36 @@ def answer(release: Release, question: Question, request: Request) -> Answer:
     session = session_of(release, request.threads)
     source = source_of(release, session)
     source.check(question, request)
-    evaluation = Evaluation(source, question, request)
-    tables = {"estimates": _estimates(source, question, request)}
+    table = estimates(source, question, request)
     if request.keys and question.keys:
         domains = grid(release, question)
-        tables["filled"] = session.run(
-            grid_statement(question, "estimates", list(domains)), {**tables, **domains}
-        )
-    last = "filled" if "filled" in tables else "estimates"
+        statement = grid_statement(question, "estimates", list(domains))
+        table = session.run(statement, {"estimates": table, **domains})
     if question.is_plain and not question.keys:
-        own_names, given_names = zip(*answer_columns(question), strict=True)
-        table = pa.table([tables[last].column(name) for name in own_names], list(given_names))
+        inner_names, given_names = zip(*answer_columns(question), strict=True)
+        table = pa.table([table.column(name) for name in inner_names], list(given_names))
     else:
-        table = session.run(answer_statement(question, last), {last: tables[last]})
-    names = [output.name for output in question.outputs if output.of == "aggregate"]
-    check_rows(len(table))
-    table = source.finish(question, table, names)
-    counts = frozenset(
-        output.name
+        table = session.run(answer_statement(question, "estimates"), {"estimates": table})
+    shown = {
+        output.name: question.aggregates[output.index]
         for output in question.outputs
-        if output.of == "aggregate" and question.aggregates[output.index].counts
-    )
+        if output.of == "aggregate"
+    }
+    check_rows(len(table))
+    table = source.finish(question, table, list(shown))
+    counts = frozenset(name for name, aggregate in shown.items() if aggregate.counts)
     chosen = question.limit is not None and any(
         column.name.startswith("a")
         for ordering in question.order
         for column in ordering.tree.find_all(exp.Column)
     )
     note = _LUCK if chosen and question.sensitive and not source.holds_largest else ""
-    return Answer(table, tuple(names), request.confidence, evaluation.estimator, counts, note)
+    name = _estimator(source, request) if question.sensitive else ""
+    return Answer(table, tuple(shown), request.confidence, name, counts, note)
 
 
-def _estimates(source: QuestionSource, question: Question, request: Request) -> pa.Table:
-    """Keys and estimates of one grouping."""
-
-    def evaluate(asked: Question) -> pa.Table:
-        return Evaluation(source, asked, request).table()
-
-    if any(aggregate.is_ordered for aggregate in question.aggregates):
-        return add_ordered(question, source, evaluate, request.quantile)
-    return evaluate(question)
+def _estimator(source: QuestionSource, request: Request) -> str:
+    return request.estimator or source.estimators[0]
 
 
 def source_of(release: Release, session: Session) -> QuestionSource:
@@ -128,112 +120,95 @@ class EngineAnswer:
         )
 
 
-class Evaluation:
-    """One question, from its plan to the table of its estimates."""
+def estimates(source: QuestionSource, question: Question, request: Request) -> pa.Table:
+    """Keys `k…` and, for each aggregate, `a…` with error and interval: one line per row."""
+    if any(aggregate.is_ordered for aggregate in question.aggregates):
+        evaluate = partial(estimates, source, request=request)
+        return add_ordered(question, source, evaluate, request.quantile)
+    name, summed = _estimator(source, request), EngineAnswer.of(source, question)
+    cells, estimated = summed.cells, None
+    if cells is not None:
+        estimated = source.estimator(question.sensitive, name)(summed.moments)
+        forms = summed.classes.forms(cells)
+        reached = estimated.reached(forms)
+    else:
+        forms = Forms.of(summed.classes.profile, np.zeros((1, 1), np.int64), np.arange(2))
+        reached = np.ones(forms.pairs, np.bool_)
+    forms, rows = _rows(question, summed, forms, reached)
+    for index, (aggregate, planned) in enumerate(
+        zip(question.aggregates, summed.plan.sums, strict=True)
+    ):
+        totals = _totals(source, summed, planned, forms, estimated)
+        cut = name != "inverse"  # a quotient that is shown is one that can be
+        columns = _columns(aggregate, totals, request.quantile, cut)
+        rows |= {f"a{index}{end}": array for end, array in zip(ENDS, columns, strict=True)}
+    return pa.table(rows)
 
-    def __init__(self, source: QuestionSource, question: Question, request: Request) -> None:
-        self._source, self._question, self._request = source, question, request
-        self._name = request.estimator or (source.estimators or ("",))[0]
 
-    @property
-    def estimator(self) -> str:
-        """The name of what estimates; empty where all is counted."""
-        return self._name if self._question.sensitive else ""
+def _rows(
+    question: Question, summed: EngineAnswer, forms: Forms, reached: BoolArray
+) -> tuple[Forms, dict[str, pa.Array | pa.ChunkedArray]]:
+    """The answer's row of every pair, and the keys of every row."""
+    if not question.keys:
+        return forms.placed(np.where(reached, 0, -1), 1), {}
+    cells, classes = summed.cells, summed.classes
+    key_of_form = np.zeros(1, np.int64) if cells is None else cells.forms[2]
+    many = 1 if cells is None else max(len(cells.first_of_key), 1)
+    combined = classes.key[forms.pair_class] * many + key_of_form[forms.pair_form]
+    distinct, row = different(combined[reached])
+    placed = np.full(forms.pairs, -1)
+    placed[reached] = row
+    keys: dict[str, pa.Array | pa.ChunkedArray] = {}
+    for index, key in enumerate(question.keys):
+        table, chosen = summed.lines, classes.first_of_key[distinct // many]
+        if key.sensitive:
+            assert cells is not None
+            table, chosen = cells.table, cells.first_of_key[distinct % many]
+        keys[f"k{index}"] = table.column(f"k{index}").take(pa.array(chosen))
+    return forms.placed(placed, len(distinct)), keys
 
-    def table(self) -> pa.Table:
-        """Keys `k…` and, for each aggregate, `a…` with error and interval: one line per row."""
-        question, source = self._question, self._source
-        columns = question.sensitive
-        engine_answer = EngineAnswer.of(source, question)
-        plan, lines, classes = engine_answer.plan, engine_answer.lines, engine_answer.classes
-        moments, cells = engine_answer.moments, engine_answer.cells
-        if cells is not None:
-            estimated = source.estimator(columns, self._name)(moments)
-            forms = classes.forms(cells)
-            reached = estimated.reached(forms)
+
+def _totals(
+    source: QuestionSource,
+    summed: EngineAnswer,
+    planned: Sequence[Planned],
+    forms: Forms,
+    estimated: Estimated | None,
+) -> Totals:
+    """The statistics of an aggregate: what is estimated, beside what is counted."""
+    cells = summed.cells
+    apart = source.counts_exactly or cells is None
+    is_exact = [statistic.is_exact and apart for statistic in planned]
+    weights = [one.weight for one, exact in zip(planned, is_exact, strict=True) if exact]
+    counted = source.counted(weights, summed.moments, forms) if weights else None
+    if counted is not None and all(is_exact):
+        return counted
+    assert cells is not None
+    assert estimated is not None
+    asked = [one for one, exact in zip(planned, is_exact, strict=True) if not exact]
+    totals = estimated.read(forms, [cells.statistic(statistic) for statistic in asked])
+    return totals if counted is None else totals.beside(counted, is_exact)
+
+
+def _columns(aggregate: Aggregate, totals: Totals, quantile: float, cut: bool) -> list[pa.Array]:
+    """Value, standard error and ends of the interval of an aggregate."""
+    with np.errstate(all="ignore"):
+        if aggregate.bends:
+            value, stderr, low, high = furthest(aggregate, totals, quantile)
+            defined = np.isfinite(value)
         else:
-            estimated = None
-            forms = Forms.of(classes.profile, np.zeros((1, 1), np.int64), np.arange(2))
-            reached = np.ones(forms.pairs, np.bool_)
-        forms, rows = self._rows(plan, lines, classes, cells, forms, reached)
-        for index, (aggregate, planned) in enumerate(
-            zip(question.aggregates, plan.sums, strict=True)
-        ):
-            totals = self._totals(planned, moments, forms, cells, estimated)
-            for suffix, array in self._columns(aggregate, totals).items():
-                rows[f"a{index}{suffix}"] = array
-        return pa.table(rows)
-
-    def _rows(
-        self,
-        plan: QuestionPlan,
-        lines: pa.Table,
-        classes: LineClasses,
-        cells: ByValue | None,
-        forms: Forms,
-        reached: BoolArray,
-    ) -> tuple[Forms, dict[str, pa.Array | pa.ChunkedArray]]:
-        """The answer's row of every pair, and the keys of every row."""
-        if not self._question.keys:
-            return forms.placed(np.where(reached, 0, -1), 1), {}
-        key_of_form = np.zeros(1, np.int64) if cells is None else cells.forms[2]
-        many = 1 if cells is None else max(len(cells.first_of_key), 1)
-        combined = classes.key[forms.pair_class] * many + key_of_form[forms.pair_form]
-        distinct, row = different(combined[reached])
-        placed = np.full(forms.pairs, -1)
-        placed[reached] = row
-        keys: dict[str, pa.Array | pa.ChunkedArray] = {}
-        for index, key in enumerate(self._question.keys):
-            if not key.sensitive:
-                chosen = classes.first_of_key[distinct // many]
-                keys[f"k{index}"] = lines.column(f"k{index}").take(pa.array(chosen))
-            else:
-                assert cells is not None
-                chosen = cells.first_of_key[distinct % many]
-                keys[f"k{index}"] = cells.table.column(f"k{index}").take(pa.array(chosen))
-        return forms.placed(placed, len(distinct)), keys
-
-    def _totals(
-        self,
-        planned: Sequence[Planned],
-        moments: Moments,
-        forms: Forms,
-        cells: ByValue | None,
-        estimated: Estimated | None,
-    ) -> Totals:
-        """The statistics of an aggregate: what is estimated, beside what is counted."""
-        apart = self._source.counts_exactly or cells is None
-        is_exact = [statistic.is_exact and apart for statistic in planned]
-        weights = [one.weight for one, exact in zip(planned, is_exact, strict=True) if exact]
-        counted = self._source.counted(weights, moments, forms) if weights else None
-        if counted is not None and all(is_exact):
-            return counted
-        assert cells is not None
-        assert estimated is not None
-        asked = [one for one, exact in zip(planned, is_exact, strict=True) if not exact]
-        estimates = estimated.read(forms, [cells.statistic(statistic) for statistic in asked])
-        return estimates if counted is None else estimates.beside(counted, is_exact)
-
-    def _columns(self, aggregate: Aggregate, totals: Totals) -> dict[str, pa.Array]:
-        """Value, standard error and interval of an aggregate."""
-        with np.errstate(all="ignore"):
-            if aggregate.bends:
-                value, stderr, low, high = furthest(aggregate, totals, self._request.quantile)
-                defined = np.isfinite(value)
-            else:
-                value = aggregate.combine(*totals.values)
-                defined = aggregate.known(totals.values, np.asarray(totals.present.all(axis=0)))
-                gradient = [np.where(defined, s, 0.0) for s in aggregate.slopes(totals.values)]
-                stderr = np.sqrt(np.maximum(totals.variance(gradient), 0.0))
-                ends = totals.ratio_interval if aggregate.is_quotient else totals.interval
-                low, high = ends(value, stderr, self._request.quantile, gradient)
-                if self._name != "inverse":  # a quotient that is shown is one that can be
-                    value = np.fmin(np.fmax(value, low), high)
-        columns = {"": value, "_stderr": stderr, "_low": low, "_high": high}
-        return {
-            end: pa.array(array, pa.float64(), mask=~defined, from_pandas=False)
-            for end, array in columns.items()
-        }
+            value = aggregate.combine(*totals.values)
+            defined = aggregate.known(totals.values, np.asarray(totals.present.all(axis=0)))
+            gradient = [np.where(defined, s, 0.0) for s in aggregate.slopes(totals.values)]
+            stderr = np.sqrt(np.maximum(totals.variance(gradient), 0.0))
+            ends = totals.ratio_interval if aggregate.is_quotient else totals.interval
+            low, high = ends(value, stderr, quantile, gradient)
+            if cut:
+                value = np.fmin(np.fmax(value, low), high)
+    return [
+        pa.array(array, pa.float64(), mask=~defined, from_pandas=False)
+        for array in (value, stderr, low, high)
+    ]
 
 
 def _is_number(kind: pa.DataType) -> bool:

@@ -28,7 +28,7 @@ from sfumato.queries.dialect import (
     sql_text,
     unwrap,
 )
-from sfumato.queries.question import ERRORS
+from sfumato.queries.question import ENDS
 from sfumato.queries.recoded import Lumps, as_lumps, lumps_of
 from sfumato.queries.session import session_of
 from sfumato.queries.spelling import check_literals
@@ -131,8 +131,7 @@ def _concerns(release: Release, tree: Node, request: Request) -> bool:
             name = node.name.lower()
             if name in sensitive:
                 return False
-            is_error = any(name.endswith(f"_{error}") for error in ERRORS)
-            if is_error and name not in names_there | aliases:
+            if name.endswith(ENDS[1:]) and name not in names_there | aliases:
                 return False
     return True
 
@@ -224,8 +223,7 @@ def _answer(
         aggregates.append(name)
         values = column.cast(pa.float64())
         zeros = pc.if_else(values.is_null(), pa.scalar(None, pa.float64()), 0.0)
-        columns |= {name: values, f"{name}_stderr": zeros}
-        columns |= {f"{name}_{end}": values for end in ERRORS[1:]}
+        columns |= {name + end: zeros if end == ENDS[1] else values for end in ENDS}
     counted = frozenset(
         name for name, item in zip(table.column_names, items, strict=True) if _is_count(item)
     )

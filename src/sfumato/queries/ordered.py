@@ -30,7 +30,7 @@ from sfumato.operators.base import FloatArray
 from sfumato.queries.aggregates import COUNT, Aggregate, Call
 from sfumato.queries.classes import numbered, numbers_of
 from sfumato.queries.dialect import Node
-from sfumato.queries.question import ERRORS, Question, Term
+from sfumato.queries.question import ENDS, Question, Term
 from sfumato.queries.statements import RecordSums, all_of, as_double, named, over
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 MOST_THRESHOLDS = 160
 _ROUNDING = 1e-9  # of the records: what sums may be off by
-_ENDS = ("", *(f"_{each}" for each in ERRORS))
 _NUMBERS = re.compile(r"BOOLEAN|U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(.*\)")
 Evaluate = Callable[[Question], pa.Table]  # keys `k…` and aggregates `a…` with their errors
 
@@ -65,7 +64,7 @@ def add_ordered(
     keys = [f"k{index}" for index in range(len(question.keys))]
     columns = {name: table.column(name) for name in keys}
     for number, position in enumerate(plain):
-        columns |= {f"a{position}{end}": table.column(f"a{number}{end}") for end in _ENDS}
+        columns |= {f"a{position}{end}": table.column(f"a{number}{end}") for end in ENDS}
     for position, aggregate in enumerate(question.aggregates):
         if position in plain:
             continue
@@ -78,7 +77,7 @@ def add_ordered(
         else:
             estimate = _of_domain(call, question, source)
         at = _aligned(table, estimate, keys)
-        columns |= {f"a{position}{end}": estimate.column(f"a0{end}").take(at) for end in _ENDS}
+        columns |= {f"a{position}{end}": estimate.column(f"a0{end}").take(at) for end in ENDS}
     return pa.table(columns)
 
 
@@ -216,7 +215,7 @@ class _Quantile:
         columns = {
             name: estimates.column(name) for name in estimates.column_names if name[0] == "k"
         }
-        for position, end in enumerate(_ENDS):
+        for position, end in enumerate(ENDS):
             columns[f"a0{end}"] = pa.array([row[position] for row in rows], pa.float64())
         return pa.table(columns)
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 ANSWER = "o"  # the table that HAVING and ORDER BY speak of
 ERRORS = ("stderr", "low", "high")  # what stands beside an aggregate
+ENDS = ("", *(f"_{error}" for error in ERRORS))  # of the names of its columns
 
 
 @dataclass(frozen=True, eq=False)

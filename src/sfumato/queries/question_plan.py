@@ -116,7 +116,8 @@ class QuestionPlan:
         self._originals: dict[str, Node] = {
             name: column(f"w{index}", "original") for index, name in enumerate(columns)
         }
-        self._mixed, self._cells, self._sums = Stage("m"), Stage("c"), Stage("s")
+        self._mixed, self._cells = Stage("m"), Stage("c")
+        self._sums: dict[Weight, str] = {}
         self._weights: dict[tuple[Weight, ...], str] = {}
         self.quasi = [index for index, key in enumerate(question.keys) if not key.sensitive]
         self._keys = {
@@ -172,7 +173,7 @@ class QuestionPlan:
 
     def _add(self, *weights: Weight) -> None:
         product = weights[0] if len(weights) == 1 else weights[0] * weights[1]
-        self._weights[weights] = self._sums.add(product.node(self.records))
+        self._weights[weights] = self._sums.setdefault(product, f"s{len(self._sums)}")
 
     # -- lines ---------------------------------------------------------------------------------
 
@@ -186,7 +187,8 @@ class QuestionPlan:
         conditions = [
             over(term, self.records) for term in self.question.where if not term.sensitive
         ]
-        return RecordSums(keys, self._sums.columns(), conditions)
+        sums = [named(weight.node(self.records), name) for weight, name in self._sums.items()]
+        return RecordSums(keys, sums, conditions)
 
     def weights(self) -> Mapping[tuple[Weight, ...], str]:
         """The column of `lines` that has the sum of every weight, or of the product of two."""
@@ -194,7 +196,7 @@ class QuestionPlan:
 
     def moments_of(self, lines: pa.Table) -> dict[tuple[Hashable, ...], FloatArray]:
         """Sums by weight and by product of weights."""
-        columns = {name: numbers_of(lines.column(name)) for name in self._sums.names}
+        columns = {name: numbers_of(lines.column(name)) for name in self._sums.values()}
         return {weights: columns[name] for weights, name in self._weights.items()}
 
     # -- cells ---------------------------------------------------------------------------------

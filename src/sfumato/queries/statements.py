@@ -21,7 +21,7 @@ from sqlglot.errors import SqlglotError
 
 from sfumato.errors import QueryError
 from sfumato.queries.dialect import Node, sql_text
-from sfumato.queries.question import ANSWER, ERRORS, Ordering, Question, Term
+from sfumato.queries.question import ANSWER, ENDS, Ordering, Question, Term
 from sfumato.queries.recoded import ranked
 from sfumato.release.records import glob_escaped, scan
 
@@ -148,8 +148,7 @@ def over(term: Term, columns: Mapping[str, Node]) -> Node:
 
 def _replaced(tree: Node, columns: Mapping[str, Node]) -> Node:
     def replace(node: Node) -> Node:
-        # a range has no column of its own: conditions on it are weighed and never run
-        return columns.get(node.name, node).copy() if isinstance(node, exp.Column) else node
+        return columns[node.name].copy() if isinstance(node, exp.Column) else node
 
     return tree.transform(replace)
 
@@ -240,8 +239,8 @@ def answer_columns(question: Question) -> list[tuple[str, str]]:
     columns: list[tuple[str, str]] = []
     for output in question.outputs:
         inner_name = f"{'k' if output.of == 'key' else 'a'}{output.index}"
-        errors = [f"_{error}" for error in ERRORS] if output.of == "aggregate" else []
-        columns += [(inner_name + suffix, output.name + suffix) for suffix in ("", *errors)]
+        ends = ENDS if output.of == "aggregate" else ("",)
+        columns += [(inner_name + end, output.name + end) for end in ends]
     return columns
 
 
@@ -275,8 +274,8 @@ def grid(question: Question, source: str, domains: Sequence[str]) -> str:
     for position, aggregate in enumerate(question.aggregates):
         nobody = None if aggregate.rule is None else aggregate.rule.of_nobody
         empty = "NULL" if nobody is None else f"{nobody}::DOUBLE"
-        for suffix in ("", *(f"_{error}" for error in ERRORS)):
-            name = f"a{position}{suffix}"
+        for end in ENDS:
+            name = f"a{position}{end}"
             columns.append(f"CASE WHEN e.there THEN e.{name} ELSE {empty} END AS {name}")
     same = [f"e.k{n} IS NOT DISTINCT FROM {name}.value" for n, name in enumerate(domains)]
     return (
