@@ -253,11 +253,12 @@ class ListedEstimated(Estimated):
         """
         line, value, counts = self.entries
         asked = np.flatnonzero(place >= 0)
-        _, first, same = np.unique(
-            line[asked] * places + place[asked], return_index=True, return_inverse=True
-        )
-        held_counts = np.bincount(same.reshape(-1), counts[asked])
-        own_values = asked[first]
+        own_values, held_counts = asked, counts[asked]
+        pair = line[asked] * places + place[asked]
+        if not (np.diff(pair) > 0).all():  # a line lists each value once, in their order
+            _, first, same = np.unique(pair, return_index=True, return_inverse=True)
+            held_counts = sum_by(same.reshape(-1), held_counts, len(first))
+            own_values = asked[first]
         records = self.moments.sums[(number,)][line[own_values]]
         listed = self.table.sizes[self.moments.shown[0][line[own_values]]]
         least, most = (
