@@ -12,7 +12,7 @@ from sfumato.engines.publishing import publish
 from sfumato.errors import QueryError, SingularOperator, WeakPromiseWarning
 from sfumato.operators.deviations import BlockTable
 from sfumato.queries import ask, bucketed
-from sfumato.queries.bucket_table import BucketTable, read_bucket_table
+from sfumato.queries.bucketed import BucketTable, read_bucket_table
 from sfumato.release import Release
 from sfumato.table import read
 

@@ -16,7 +16,7 @@ from sfumato.draws import Draws, IntArray
 from sfumato.errors import UsageError
 from sfumato.learn.seen import Seen, truly_seen
 from sfumato.operators.base import FloatArray
-from sfumato.queries.bucket_table import bucket_table_of
+from sfumato.queries.bucketed import bucket_table_of
 from sfumato.queries.model_sample import (
     dealt_records,
     kept_records,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -125,15 +125,8 @@ class Answer:
 
     def hiding(self, least: int) -> Answer:
         """Counts below `least` are missing, with their errors; exact ones too."""
-        table = self.table
-        for name in self.aggregates:
-            if name in self.counts:
-                small = pc.less(table.column(name), float(least))
-                for part in self._parts(name):
-                    index = table.column_names.index(part)
-                    shown = pc.if_else(small, None, table.column(part))
-                    table = table.set_column(index, part, shown)
-        return replace(self, table=table)
+        small = {n: pc.less(self.table.column(n), float(least)) for n in self.counts}
+        return replace(self, table=without(self.table, small))
 
     @property
     def stderr(self) -> float:
@@ -196,6 +189,15 @@ class Answer:
         more = len(self) - MOST_SHOWN
         rest = [f"… and {more:,} more rows"] if more > 0 else []
         return [*rest, self.note] if self.note else rest
+
+
+def without(table: pa.Table, hidden: Mapping[str, pa.ChunkedArray]) -> pa.Table:
+    """An answer whose aggregates are missing in some rows, with their errors."""
+    for name, flags in hidden.items():
+        for part in (name + end for end in ENDS):
+            kept = pc.if_else(flags, None, table.column(part))
+            table = table.set_column(table.column_names.index(part), part, kept)
+    return table
 
 
 def text_table(

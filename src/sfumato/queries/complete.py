@@ -8,12 +8,9 @@ that one does around the truth, so that copies differ by what is not known of th
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,10 +20,11 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.draws import Draws, IntArray, Positions
-from sfumato.errors import DataError, QueryError, UsageError
+from sfumato.errors import QueryError, UsageError
+from sfumato.operators import Operator
 from sfumato.operators.base import FloatArray
 from sfumato.operators.links import Links
-from sfumato.queries.bucket_table import bucket_table_of
+from sfumato.queries.bucketed import bucket_table_of
 from sfumato.queries.completion import Lists, Uniform, dealt_values, values_given_symbols
 from sfumato.queries.evaluate import source_of
 from sfumato.queries.model_sample import drawn_sample, listed_sample
@@ -36,7 +34,7 @@ from sfumato.queries.rules import Normal, RuleShape, Sample, with_pairs
 from sfumato.queries.session import Session, session_of
 from sfumato.queries.sources import QuestionSource
 from sfumato.queries.statements import sorted_records
-from sfumato.release import BucketedRelease, PerturbedRelease, Release
+from sfumato.release import BucketedRelease, BundleWriter, Release
 
 MOST_COPIES = 100
 FEWEST = 200  # records, below which nothing can be learnt from a half
@@ -66,11 +64,11 @@ class Completion(ABC):
     def __init__(
         self, source: QuestionSource, copies: int, draws: Draws, progress: Progress
     ) -> None:
-        self.release, self.session = source.release, source.session
+        self.source, self.release = source, source.release
         self.copies, self.draws, self._progress = copies, draws, progress
         (self.column,) = (column.name for column in self.release.sensitive)
         self.quasi = [column.name for column in self.release.quasi]
-        self._asked: dict[int, int] = {}
+        self._asked: dict[str, int] = {}
 
     @abstractmethod
     def sample(self) -> Sample:
@@ -90,34 +88,27 @@ class Completion(ABC):
             order = self.draws.order(f"units of copy {copy}", sample.units)
             half = np.sort(order[: max(sample.units // 2, 1)])
             evidence, prior = sample.read(half)
-            rules.append(shape.draw(evidence, prior, half, self._normal(copy)))
+            rules.append(shape.draw(evidence, prior, half, self.normal(f"prior of copy {copy}")))
             seen.append(evidence)
         self._progress("fitting the copies", self.copies, self.copies)
         return _Fitted(sample.coded, shape, rules, seen)
 
-    def _normal(self, copy: int) -> Normal:
-        """Standard normal numbers, two from two words (Box and Muller)."""
+    def numbers(self, purpose: str) -> Uniform:
+        """Numbers between 0 and 1 that no other call for this purpose gets."""
 
         def asked(count: int) -> FloatArray:
-            pairs = Positions(0, 2 * (count // 2 + 1))
-            words = self.draws.words(f"prior of copy {copy}", pairs).reshape(2, -1)
-            first, second = ((words >> np.uint64(11)) + 0.5) * 2.0**-53
-            radius, angle = np.sqrt(-2 * np.log(first)), 2 * np.pi * second
-            normal = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])
-            return np.asarray(normal[:count], np.float64)
+            start = self._asked.get(purpose, 0)
+            self._asked[purpose] = start + count
+            words = self.draws.words(purpose, Positions(start, count))
+            return np.asarray(((words >> np.uint64(12)) + 0.5) * 2.0**-52, np.float64)
 
         return asked
 
-    def uniform(self, copy: int) -> Uniform:
-        """Numbers that no other call of this copy gets."""
+    def normal(self, purpose: str) -> Normal:
+        from scipy.special import ndtri
 
-        def asked(count: int) -> FloatArray:
-            start = self._asked.get(copy, 0)
-            self._asked[copy] = start + count
-            words = self.draws.words(f"values of copy {copy}", Positions(start, count))
-            return np.asarray((words >> np.uint64(11)) * 2.0**-53, np.float64)
-
-        return asked
+        numbers = self.numbers(purpose)
+        return lambda count: np.asarray(ndtri(numbers(count)), np.float64)
 
     def tables(self) -> Iterator[list[pa.Table]]:
         """The next records of every copy."""
@@ -142,11 +133,11 @@ class Completion(ABC):
 class DrawnCompletion(Completion):
     """Records that show what an operator made of their value, in the order of the release."""
 
-    def __init__(
-        self, source: PerturbedSource, copies: int, draws: Draws, progress: Progress
-    ) -> None:
-        super().__init__(source, copies, draws, progress)
-        self._operator = source.operator(self.column)
+    source: PerturbedSource
+
+    @property
+    def _operator(self) -> Operator:
+        return self.source.operator(self.column)
 
     def sample(self) -> Sample:
         return drawn_sample(self.release, self.column, self._operator)
@@ -168,7 +159,7 @@ class DrawnCompletion(Completion):
         def values(copy: int) -> IntArray:
             likelihood = fitted.evidence[copy].likelihood[shown]
             return values_given_symbols(
-                fitted.rules[copy], features, likelihood, self.uniform(copy)
+                fitted.rules[copy], features, likelihood, self.numbers(f"values of copy {copy}")
             )
 
         return values
@@ -183,7 +174,7 @@ class DealtCompletion(Completion):
         return listed_sample(self.release, bucket_table_of(self.release), self.draws)
 
     def pieces(self) -> Iterator[tuple[pa.Table, Values]]:
-        for records in _whole_buckets(self.session, self.quasi):
+        for records in _whole_buckets(self.source.session, self.quasi):
             yield records, self._values(records)
 
     def _values(self, records: pa.Table) -> Values:
@@ -201,15 +192,11 @@ class DealtCompletion(Completion):
             )
 
         def values(copy: int) -> IntArray:
-            return dealt_values(fitted.rules[copy], features, lists, self.uniform(copy))
+            return dealt_values(
+                fitted.rules[copy], features, lists, self.numbers(f"values of copy {copy}")
+            )
 
         return values
-
-
-_KINDS: dict[str, type[Any]] = {
-    PerturbedRelease.kind: DrawnCompletion,
-    BucketedRelease.kind: DealtCompletion,
-}
 
 
 def _whole_buckets(session: Session, quasi: Sequence[str]) -> Iterator[pa.Table]:
@@ -247,8 +234,8 @@ def completion_of(
     reason = source.uncompletable() or _hindrance(source)
     if reason is not None:
         raise QueryError(f"This release cannot be completed: {reason}. Ask it by SQL.")
-    completion: Completion = _KINDS[release.kind](source, copies, draws, progress)
-    return completion
+    kind = DealtCompletion if source.deals_together else DrawnCompletion
+    return kind(source, copies, draws, progress)
 
 
 def _hindrance(source: QuestionSource) -> str | None:
@@ -276,30 +263,16 @@ def complete_to(completion: Completion, place: Path) -> list[Path]:
     import pyarrow.parquet as pq
 
     names = [f"completed-{copy + 1}.parquet" for copy in range(completion.copies)]
-    with _new_folder(place) as folder, ExitStack() as stack:
-        writers: list[pq.ParquetWriter] = []
-        for tables in completion.tables():
-            if not writers:
-                writers = [
-                    stack.enter_context(pq.ParquetWriter(folder / name, table.schema))
-                    for name, table in zip(names, tables, strict=True)
+    with BundleWriter(place) as bundle:
+        paths = [bundle.folder / name for name in names]
+        with ExitStack() as stack:
+            writers: list[pq.ParquetWriter] = []
+            for tables in completion.tables():
+                writers = writers or [
+                    stack.enter_context(pq.ParquetWriter(path, table.schema))
+                    for path, table in zip(paths, tables, strict=True)
                 ]
-            for writer, table in zip(writers, tables, strict=True):
-                writer.write_table(table)
+                for writer, table in zip(writers, tables, strict=True):
+                    writer.write_table(table)
+        bundle.appear(paths)
     return [place / name for name in names]
-
-
-@contextmanager
-def _new_folder(place: Path) -> Iterator[Path]:
-    if place.exists():
-        raise DataError(f"{str(place)!r} exists already. Choose another place, or remove it first.")
-    if not place.absolute().parent.is_dir():
-        raise DataError(f"There is no folder {str(place.absolute().parent)!r} to write to.")
-    folder = Path(tempfile.mkdtemp(dir=place.absolute().parent, prefix=f".{place.name}-"))
-    try:
-        yield folder
-        os.chmod(folder, 0o755)  # noqa: PTH101 - what it holds is as public as the release
-        folder.rename(place)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from sfumato.columns import Range
+from sfumato.columns import Range, Values
 from sfumato.draws import BoolArray
+from sfumato.errors import QueryError
 from sfumato.limits import check_rows
 from sfumato.operators.estimator import Estimated, Forms, Moments, Totals
 from sfumato.queries.aggregates import Aggregate
@@ -19,10 +21,9 @@ from sfumato.queries.answer import Answer
 from sfumato.queries.bending import furthest
 from sfumato.queries.bucketed import BucketedSource
 from sfumato.queries.classes import ByValue, LineClasses, different
-from sfumato.queries.grid import grid
 from sfumato.queries.ordered import add_ordered, check_number
 from sfumato.queries.perturbed_source import PerturbedSource
-from sfumato.queries.question import ENDS, Question
+from sfumato.queries.question import ENDS, Question, Term
 from sfumato.queries.question_plan import Planned, QuestionPlan
 from sfumato.queries.ranges import GeneralizedSource
 from sfumato.queries.session import Session, session_of
@@ -32,6 +33,8 @@ from sfumato.queries.statements import answer_columns
 from sfumato.queries.statements import grid as grid_statement
 from sfumato.release import BucketedRelease, GeneralizedRelease, PerturbedRelease, Release
 
+MOST_COMBINATIONS = 1_000_000  # of keys that are listed
+MOST_IN_RANGE = 100_000
 _LUCK = (
     "Rows were chosen by what was estimated: the intervals of the largest of many hold somewhat "
     "less often than is said."
@@ -243,3 +246,44 @@ def _extremes(release: Release, plan: QuestionPlan) -> dict[Hashable, tuple[floa
         if isinstance(domain, Range) and domain.low is not None and domain.high is not None:
             extremes[weight] = float(domain.low), float(domain.high)
     return extremes
+
+
+def grid(release: Release, question: Question) -> dict[str, pa.Table]:
+    """The domain of every key, as the tables `domain0 …`: groups that no record falls into too."""
+    tables = {
+        f"domain{index}": pa.table({"value": _domain(release, key)})
+        for index, key in enumerate(question.keys)
+    }
+    combinations = math.prod(map(len, tables.values()))
+    if combinations > MOST_COMBINATIONS:
+        raise QueryError(
+            f"The keys have {combinations:,} combinations; at most {MOST_COMBINATIONS:,} are "
+            "listed. Group by fewer columns, or leave `keys` out."
+        )
+    return tables
+
+
+def _domain(release: Release, key: Term) -> pa.Array:
+    if key.column is None:
+        raise QueryError(
+            f"The key {key.text} is an expression, so its values cannot be listed. Group by "
+            "plain columns, or leave `keys` out."
+        )
+    column = release.column(key.column)
+    domain = column.domain
+    if isinstance(domain, Values):
+        return release.domain(column.name)
+    whole = isinstance(domain, Range) and "int" in column.type
+    if not whole or domain is None or domain.low is None or domain.high is None:
+        raise QueryError(
+            f"The values of column {column.name!r} are not listed in the release, so empty groups "
+            "cannot be shown. Group by another column, or leave `keys` out."
+        )
+    low, high = math.ceil(domain.low), math.floor(domain.high)
+    if high - low >= MOST_IN_RANGE:
+        raise QueryError(
+            f"Column {column.name!r} ranges over {high - low + 1:,} numbers; at most "
+            f"{MOST_IN_RANGE:,} are listed. Group by another column, or leave `keys` out."
+        )
+    numbers = [*range(low, high + 1), *([None] if domain.missing else [])]
+    return pa.array(numbers, pa.int64())

@@ -15,7 +15,7 @@ from sfumato.operators.base import FloatArray
 from sfumato.operators.buckets import BucketOperator
 from sfumato.operators.dealt import Dealt
 from sfumato.operators.links import ShownSymbols
-from sfumato.queries.bucket_table import BucketTable
+from sfumato.queries.bucketed import BucketTable
 from sfumato.queries.quasi_codes import QuasiCode, codes_of_columns
 from sfumato.queries.rules import CELLS, Sample
 from sfumato.release import Release

@@ -7,6 +7,7 @@ import os
 import shutil
 import warnings
 import weakref
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -81,7 +82,6 @@ class BundleWriter:
 
         Parts of the records lie in `folder / "records"`.
         """
-        assert self._lock is not None
         folders = [self.folder, self.folder / FOLDER]
         inside = [path for folder in folders for path in folder.iterdir()]
         paths = sorted(path for path in inside if path not in folders)
@@ -91,15 +91,20 @@ class BundleWriter:
             file.write(whole.to_text())
             file.flush()
             os.fsync(file.fileno())
-        for path in (*paths, *reversed(folders)):
-            _sync(path)
         self._reopen()
+        self.appear([*paths, *reversed(folders)])
+        return whole
+
+    def appear(self, paths: Iterable[Path]) -> None:
+        """Let the folder stand at its place, once these are on the disk."""
+        assert self._lock is not None
+        for path in paths:
+            _sync(path)
         self.folder.rename(self.place)
         os.close(self._lock)
         self._lock = None
         self._made = []
         _sync(self.place.parent)
-        return whole
 
     def _reopen(self) -> None:
         """Nothing appears that could not be opened again; hashes were taken just now."""
