@@ -38,8 +38,8 @@ class Clauses:
         self._lumps = lumps
         self._items = [unwrap(item.this if isinstance(item, exp.Alias) else item) for item in items]
         self._aliases = [item.alias if isinstance(item, exp.Alias) else "" for item in items]
-        self.keys: list[Term] = []
-        self.aggregates: list[Aggregate] = []
+        self.keys: dict[str, Term] = {}  # by text, as aggregates are
+        self.aggregates: dict[str, Aggregate] = {}
         self.outputs: list[Output] = []
 
     def _column(self, node: exp.Column) -> str:
@@ -81,8 +81,7 @@ class Clauses:
         """Take the GROUP BY keys, then settle what each SELECT item is."""
         for node in nodes:
             key = self._term(node, "GROUP BY")
-            if key.text not in self._key_texts():
-                self.keys.append(key)
+            self.keys.setdefault(key.text, key)
         indices = [self._settle(item) for item in self._items]
         if not any(of == "aggregate" for of, _ in indices):
             raise QueryError(
@@ -90,9 +89,6 @@ class Clauses:
                 "SUM(x) or AVG(x) to the SELECT."
             )
         self._name_outputs(indices)
-
-    def _key_texts(self) -> list[str]:
-        return [key.text for key in self.keys]
 
     def _settle(self, item: Node) -> tuple[str, int]:
         if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and item.is_star):
@@ -102,8 +98,8 @@ class Clauses:
         if any(is_aggregate(part) for part in item.walk()):
             return "aggregate", self._add(formula_of(item, self._call))
         term = self._term(item, "SELECT")
-        if term.text in self._key_texts():
-            return "key", self._key_texts().index(term.text)
+        if term.text in self.keys:
+            return "key", list(self.keys).index(term.text)
         shown = as_written(item)
         raise QueryError(
             f"{shown!r} in SELECT is neither a GROUP BY key nor an aggregate. Add it to GROUP BY, "
@@ -115,11 +111,8 @@ class Clauses:
         return self._add(Aggregate.of(self._call(node)))
 
     def _add(self, found: Aggregate) -> int:
-        texts = [aggregate.text for aggregate in self.aggregates]
-        if found.text in texts:
-            return texts.index(found.text)
-        self.aggregates.append(found)
-        return len(texts)
+        self.aggregates.setdefault(found.text, found)
+        return list(self.aggregates).index(found.text)
 
     def _call(self, node: Node) -> Call:
         condition: tuple[Term, ...] = ()
@@ -214,7 +207,7 @@ class Clauses:
                 raise QueryError(
                     f"Column {self._column(part)!r} in HAVING or ORDER BY is neither a GROUP BY "
                     "key nor inside an aggregate. Keys there are: "
-                    f"{list_some(self._key_texts()) or 'none'}."
+                    f"{list_some(list(self.keys)) or 'none'}."
                 )
             return part
 
@@ -224,15 +217,12 @@ class Clauses:
 
     def _matching_key(self, node: Node) -> int | None:
         inner = unwrap(node)
-        if isinstance(inner, exp.Literal | exp.Null | exp.Boolean):
-            return None
-        if any(is_aggregate(part) for part in inner.walk()):
-            return None
         columns = list(inner.find_all(exp.Column))
-        if not columns or not all(column.table for column in columns):
+        known = columns and all(column.table for column in columns)
+        if not known or any(is_aggregate(part) for part in inner.walk()):
             return None
         text = self._term(inner, "HAVING").text
-        return self._key_texts().index(text) if text in self._key_texts() else None
+        return list(self.keys).index(text) if text in self.keys else None
 
     def _by_name(self, node: Node) -> Node | None:
         """The answer's column of that name; errors of an aggregate have names too."""

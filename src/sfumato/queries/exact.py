@@ -29,7 +29,7 @@ from sfumato.queries.dialect import (
     unwrap,
 )
 from sfumato.queries.question import ENDS
-from sfumato.queries.recoded import Lumps, as_lumps, lumps_of
+from sfumato.queries.recoded import Lumps, as_lumps, lumps_of, placed
 from sfumato.queries.session import session_of
 from sfumato.queries.spelling import check_literals
 from sfumato.queries.statements import literal
@@ -191,10 +191,7 @@ def _put_in_order(outer: exp.Select, lumps: Mapping[str, Lumps], estimated: Sequ
         if isinstance(meant, exp.Column):
             meant = aliases.get(meant.name.lower(), meant)
         texts = lumps.get(meant.name) if isinstance(meant, exp.Column) else None
-        if texts is None:
-            return node
-        listed = exp.Array(expressions=[exp.Literal.string(label) for label in texts.labels])
-        return exp.func("list_position", listed, meant.copy())
+        return node if texts is None else placed(meant.copy(), texts.labels)
 
     order = outer.args.get("order")
     rows = [] if order is None else list(order.expressions)

@@ -88,11 +88,11 @@ def question_of(
     return Question(
         outputs=tuple(selection.outputs),
         where=conjuncts,
-        keys=tuple(selection.keys),
-        aggregates=tuple(selection.aggregates),
+        keys=tuple(selection.keys.values()),
+        aggregates=tuple(selection.aggregates.values()),
         having=having_tree,
         order=order,
-        bins=in_order(selection.keys, lumps),
+        bins=in_order(selection.keys.values(), lumps),
         limit=_number(select.args.get("limit"), "LIMIT"),
         offset=_number(select.args.get("offset"), "OFFSET"),
     )

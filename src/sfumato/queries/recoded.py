@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sqlglot import exp
 
@@ -183,21 +183,20 @@ def check_recoded(column: Column, literal: exp.Literal) -> None:
     )
 
 
-def in_order(keys: Sequence[Term], lumps: Mapping[str, Lumps]) -> dict[int, tuple[str, ...]]:
+def in_order(keys: Iterable[Term], lumps: Mapping[str, Lumps]) -> dict[int, tuple[str, ...]]:
     """The keys that are published in texts, by place, and these in the order of the numbers."""
-    ranks = {}
-    for index, key in enumerate(keys):
-        shown = _lumped(key.tree, lumps)
-        if shown is not None:
-            ranks[index] = shown.labels
-    return ranks
+    shown = {index: _lumped(key.tree, lumps) for index, key in enumerate(keys)}
+    return {index: lumped.labels for index, lumped in shown.items() if lumped is not None}
+
+
+def placed(tree: Node, labels: Sequence[str]) -> Node:
+    """The place of a text among these: what rows are sorted by."""
+    listed = exp.Array(expressions=[exp.Literal.string(label) for label in labels])
+    return exp.func("list_position", listed, tree)
 
 
 def ranked(tree: Node, bins: Mapping[int, tuple[str, ...]]) -> Node:
     """What an answer is sorted by: a binned key counts by its place among the bins."""
-    if isinstance(tree, exp.Column) and tree.table == ANSWER:
-        for index, labels in bins.items():
-            if tree.name == f"k{index}":
-                listed = exp.Array(expressions=[exp.Literal.string(label) for label in labels])
-                return exp.func("list_position", listed, tree)
-    return tree
+    names = {f"k{index}": labels for index, labels in bins.items()}
+    key = isinstance(tree, exp.Column) and tree.table == ANSWER and tree.name in names
+    return placed(tree, names[tree.name]) if key else tree
