@@ -218,8 +218,7 @@ class _Row:
         away = (self.shrunk.kept - self.shrunk.gain) * self.cells.away
         noise = np.maximum(self.cells.variance, 1e-300)
         believed = self.excess * (self.shrunk.variance + away**2)
-        start = (1 - self.cells.outside) * (1 - self.shrunk.kept**2)  # n₀ has noise of its own
-        error_part = np.minimum(believed / noise + start, 1.0 + away**2 / noise)
+        error_part = np.minimum(believed / noise, 1.0 + away**2 / noise)
         # of everybody the number is known, but a sum of their values is as noisy as it is
         return np.where(self.cells.variance > 0, error_part, 1.0)
 
@@ -424,12 +423,12 @@ class _DrawnSums:
         return np.fmin(low, values), np.fmax(high, values)
 
     def _sum_ends(self, plain: Totals, quantile: float) -> Ends:
-        """As a normal law has it, and as far as its count may be off, whose law is not normal where
-        few are drawn; of what is never below 0, not below."""
+        """As a normal law has it; of copies of few draws as far as its count may be off, too, whose
+        law is not normal; of what is never below 0, not below."""
         (row,), (statistic,) = self._rows, self._statistics
         low, high = plain.interval(plain.values[0], np.sqrt(plain.variance([1.0])), quantile, [1.0])
         least, most = average_ends(statistic, self._moments, self._forms)
-        if statistic.scale is not None:
+        if statistic.scale is not None and self._moments.copies is not None:
             each = np.sqrt(plain.noise[0, 0] / row.cells.variance)
             each = np.copysign(each, self._estimated.independent(self._forms, statistic))
             for end in self._count_ends(row.shown, quantile):
