@@ -118,6 +118,19 @@ def test_ends_are_certain_however_values_go_with_columns(way: str, tmp_path: Pat
     assert max(widths) > 0
 
 
+def test_a_condition_in_filter_is_weighed_like_one_in_where(release: OpenedRelease) -> None:
+    people = make_people(500)
+    age, region = (people[name].to_numpy(zero_copy_only=False) for name in ("age", "region"))
+    sql = (
+        "SELECT COUNT(*) FILTER (WHERE age < 40) AS n, COUNT(*) FILTER (WHERE age < 40) / COUNT(*) "
+        "AS share FROM release WHERE region = 'north'"
+    )
+    (row,) = release.sql(sql).rows()
+    number = ((age < 40) & (region == "north")).sum()
+    assert 0 <= row["n_low"] <= number <= row["n_high"]
+    assert 0 <= row["share_low"] <= number / (region == "north").sum() <= row["share_high"] <= 1
+
+
 def test_counts_without_a_value_have_intervals(release: OpenedRelease) -> None:
     """A count of two quasi columns is estimated; what is told or certain is exact."""
     people = make_people(500)
