@@ -42,7 +42,7 @@ class TaskFailed(Exception):
 
     def __init__(self, told: dict[str, Any]) -> None:
         super().__init__(told["error"])
-        self.told = told
+        self.details = {name: value for name, value in told.items() if name != "error"}
 
 
 class Worker:

@@ -71,6 +71,20 @@ def pairs(given: list[str] | None, flag: str) -> dict[str, str]:
     return values
 
 
+def flag_words(flag: str, value: Any) -> list[str]:
+    """How the command line says a value; nothing where there is none.
+
+    >>> flag_words("--quasi", ["age", "sex"]), flag_words("--trim", True)
+    (['--quasi', 'age,sex'], ['--trim'])
+    """
+    if not value:
+        return []
+    if isinstance(value, dict):
+        return [word for column, text in value.items() for word in (flag, f"{column}={text}")]
+    text = ",".join(value) if isinstance(value, list | tuple) else str(value)
+    return [flag] if value is True else [flag, text]
+
+
 TABLE_OPTIONS = (
     TableOption("quasi", "columns", "Quasi-identifiers, published as they are: a,b,c"),
     TableOption("sensitive", "columns", "Sensitive columns: d,e"),

@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -85,6 +86,25 @@ class Site:
 
     def post(self, path: str, /, **body: Any) -> Any:
         return self.client.post(path, json=body)
+
+    def raw(self, sent: bytes) -> bytes:
+        """What the server says to these bytes until it hangs up."""
+        said = b""
+        with (
+            socket.create_connection(("127.0.0.1", int(self.port)), timeout=30) as line,
+            contextlib.suppress(ConnectionResetError),
+        ):
+            line.sendall(sent)
+            while piece := line.recv(4096):
+                said += piece
+        return said
+
+    def request(self, line: str, length: int) -> bytes:
+        """The head of a request that states the length of its body."""
+        headers = self.own | {"Host": f"127.0.0.1:{self.port}", "X-Sfumato-Session": self.secret}
+        headers |= {"Content-Length": str(length)}
+        lines = [f"{line} HTTP/1.1", *(f"{name}: {text}" for name, text in headers.items())]
+        return "\r\n".join([*lines, "", ""]).encode()
 
     def table(self, path: str) -> dict[str, Any]:
         answer = self.post("/api/tables", source={"root": "0", "path": path})

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
-import socket
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+from sfumato.web import bodies
 
 
 def uploads(site: Any) -> list[Path]:
@@ -31,16 +32,20 @@ def test_an_upload_can_be_chosen(site: Any) -> None:
 
 def test_ten_gigabytes_are_refused_before_they_are_sent(site: Any) -> None:
     before = uploads(site)
-    with socket.create_connection(("127.0.0.1", int(site.port)), timeout=30) as raw:
-        raw.sendall(
-            f"PUT /api/uploads?name=a.csv HTTP/1.1\r\nHost: 127.0.0.1:{site.port}\r\n"
-            f"Origin: {site.base}\r\nX-Sfumato: 1\r\nX-Sfumato-Session: {site.secret}\r\n"
-            f"Content-Length: {10 * 10**9}\r\n\r\n".encode()
-        )
-        answer = b"".join(iter(lambda: raw.recv(4096), b"")).decode()
+    answer = site.raw(site.request("PUT /api/uploads?name=a.csv", 10 * 10**9)).decode()
     assert answer.startswith("HTTP/1.1 413")
     assert "1 MB" in answer
     assert uploads(site) == before
+
+
+def test_a_body_that_never_ends(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "PATIENCE", 0.3)
+    assert site.raw(site.request("POST /api/jobs", 100) + b"{").startswith(b"HTTP/1.1 408")
+
+
+def test_headers_without_end(site: Any) -> None:
+    said = site.raw(b"GET / HTTP/1.1\r\nHost: x\r\n" + b"X-Long: " + b"a" * 100_000)
+    assert said[:12] in (b"HTTP/1.1 400", b"")
 
 
 @pytest.mark.parametrize(

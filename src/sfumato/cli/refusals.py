@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sfumato.errors import InfeasibleGuarantee, SfumatoError
-from sfumato.table_options import TABLE_OPTIONS
+from sfumato.table_options import TABLE_OPTIONS, flag_words
 
 
 def all_problems(error: SfumatoError, asked: Mapping[str, Any]) -> SfumatoError:
@@ -46,9 +46,8 @@ def repaired_command(arguments: list[str], repairs: Mapping[str, Any]) -> str:
     line = list(arguments)
     for option, value in repairs.items():
         flag = f"--{flags.get(option, option.replace('_', '-'))}"
-        text = ",".join(value) if isinstance(value, list | tuple) else str(value)
         for index in reversed([k for k, word in enumerate(line) if word == flag]):
             del line[index : index + 2]
         line[:] = [word for word in line if not word.startswith(f"{flag}=")]
-        line += [flag] if value is True else [flag, text] if value else []
+        line += flag_words(flag, value)
     return shlex.join(["sfumato", *line])

@@ -104,8 +104,7 @@ async def _told(request: Request, error: Exception) -> Response:
     if isinstance(error, Refusal):
         return problem(error.status, str(error))
     if isinstance(error, TaskFailed):
-        details = {key: value for key, value in error.told.items() if key != "error"}
-        return problem(400, str(error), **details)
+        return problem(400, str(error), **error.details)
     if isinstance(error, SfumatoError):
         status = 404 if isinstance(error, NoSuchJob) else 400
         return problem(status, in_page_words(error.with_flags))

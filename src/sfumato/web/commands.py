@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from sfumato.table_options import ROLES, TABLE_OPTIONS
+from sfumato.table_options import ROLES, TABLE_OPTIONS, flag_words
 
 DATABASE = "postgresql://steward@db.example/clinic?table=stays"
 
@@ -87,17 +87,8 @@ def table_flags(table: Mapping[str, Any], *, reads: bool = False) -> list[str]:
     """What was said of a table, as flags; `reads` has only how its file is written."""
     said = [] if reads else _given(table, ROLES)
     for option in TABLE_OPTIONS:
-        value = table["options"].get(option.name)
-        if value in (None, "", False) or (reads and not option.reads):
-            continue
-        flag = f"--{option.flag_name}"
-        if option.form == "switch":
-            said.append(flag)
-        elif option.form == "each":
-            for column, text in value.items():
-                said += [flag, f"{column}={text}"]
-        else:
-            said += [flag, ",".join(value) if isinstance(value, list) else str(value)]
+        if option.reads or not reads:
+            said += flag_words(f"--{option.flag_name}", table["options"].get(option.name))
     return said
 
 
@@ -105,5 +96,5 @@ def _given(table: Mapping[str, Any], roles: tuple[str, ...]) -> list[str]:
     said = []
     for role in roles:
         columns = [name for name, value in table["roles"].items() if value == role]
-        said += [f"--{role}", ",".join(columns)] if columns else []
+        said += flag_words(f"--{role}", ",".join(columns))
     return said

@@ -191,9 +191,8 @@ class Jobs:
                     await asyncio.shield(self._workers.stop(worker))
                 self._finish(replace(done, done=done.total))
         except TaskFailed as error:
-            details = {key: value for key, value in error.told.items() if key != "error"}
             last = self._jobs[job.id]
-            self._tidy(replace(last, state="failed", error=str(error), summary=details))
+            self._tidy(replace(last, state="failed", error=str(error), summary=error.details))
         except asyncio.CancelledError:
             last = self._jobs[job.id]
             if last.state not in FINISHED:
