@@ -7,7 +7,6 @@ import json
 import re
 from pathlib import Path
 
-import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -79,9 +78,3 @@ def _without(name: str, imported):  # type: ignore[no-untyped-def]
         return imported(wanted, *rest, **more)
 
     return find
-
-
-def test_frames() -> None:
-    pytest.importorskip("polars")
-    one = answer({"sex": ["F", "M", None]})
-    assert pl.DataFrame(one).columns == one.to_pandas().columns.tolist() == one.columns

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from sfumato.errors import UsageError
 from sfumato.queries.answer import estimate_text
+from sfumato.queries.sources import Request
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,11 +67,7 @@ def combine(
         raise UsageError(f"There are {many} estimates but {len(variances)} variances.")
     if not all(map(math.isfinite, [*estimates, *variances])) or min(variances) < 0:
         raise UsageError("Estimates are finite numbers, and variances are not negative.")
-    if not 0 < confidence < 1:
-        raise UsageError(
-            "The 'confidence' parameter must be a number between 0 and 1. "
-            f"Got {confidence} instead."
-        )
+    Request(confidence)  # refuses what is none
     value = math.fsum(estimates) / many
     within = math.fsum(variances) / many
     between = math.fsum((estimate - value) ** 2 for estimate in estimates) / (many - 1)

@@ -87,8 +87,8 @@ _FUNCTION_NAMES = (
 )
 
 _DATED = (exp.Extract, exp.TimestampTrunc, exp.DateTrunc)
-_JOINED = (exp.Join, exp.Lateral, exp.Pivot, exp.TableSample)
 _INSTEAD: dict[type[Node], tuple[str, str]] = {
+    exp.TableSample: ("SAMPLE", "Ask about all records; the answer costs the same."),
     exp.Subquery: ("a sub-query", "Ask it as a question of its own."),
     exp.Select: ("a sub-query", "Ask it as a question of its own."),
     exp.Exists: ("EXISTS with a sub-query", "Ask it as a question of its own."),
@@ -178,8 +178,6 @@ def check_nodes(tree: Node, allowed: Container[type[Node]], clause: str = "") ->
                 "Conditions on aggregates belong into HAVING; an aggregate of an aggregate has to "
                 "be computed from the answer.",
             )
-        if isinstance(node, _JOINED):
-            refuse("a join", "A release is one table, `release`; ask it alone.")
         if type(node) not in allowed:
             refuse_node(node)
         if clause and isinstance(node, exp.In) and set(filled(node)) - {"this", "expressions"}:

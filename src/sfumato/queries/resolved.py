@@ -156,8 +156,6 @@ def flat(select: exp.Select, known: Mapping[str, Node] | None = None) -> exp.Sel
 
 
 def _grouped(outer: exp.Select, inner: exp.Select, name: str) -> exp.Select:
-    if outer.args.get("joins"):
-        refuse("a join", "A release is one table, `release`; ask it alone.")
     grouped = inner.args.get("group") is not None or any(map(_aggregates, inner.expressions))
     extra = set(filled(inner)) - _INNER - (set(_OUTER) if grouped else set())
     if extra or not grouped:
