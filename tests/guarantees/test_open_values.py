@@ -132,9 +132,7 @@ def test_the_share_that_is_named_is_enough(common: int) -> None:
     try:
         refuse_left_out(profile, promise, Fraction(0))
     except UsageError as refused:
-        share = left_out_share(
-            str(refused).replace("--left-out ", "left_out=").rsplit("left_out=", 1)[1].strip(" .'")
-        )
+        share = left_out_share(allowed_by(str(refused)))
         refuse_left_out(profile, promise, share)
         with pytest.raises(UsageError):
             refuse_left_out(profile, promise, share - Fraction(1, 100))
