@@ -12,7 +12,7 @@ from sfumato.operators import Decoy, FineGrain, Operator, Parts, SubTable, Unifo
 from sfumato.operators.drawn import DrawnEstimated
 from sfumato.operators.estimator import Forms, Moments, Statistic
 from sfumato.operators.inverse import DenseInverse, Inverse
-from sfumato.operators.weighing import DenseWeights
+from sfumato.operators.weighing import Composition, DenseWeights
 
 Floats = npt.NDArray[np.float64]
 VALUES, CLASSES, PROFILES = 5, 7, 3
@@ -95,8 +95,13 @@ def by_hand(
     return value, covariance, reached
 
 
+def unshrunk(moments: Moments, inverse: Inverse | DenseInverse) -> DrawnEstimated:
+    whole = Composition.of(inverse, np.full(len(inverse.codes), 50.0))
+    return DrawnEstimated(moments, [inverse], [whole], shrunk=False)
+
+
 def both_ways(moments: Moments, inverse: Inverse) -> list[DrawnEstimated]:
-    structured, written = (DrawnEstimated(moments, [inverse]) for _ in range(2))
+    structured, written = (unshrunk(moments, inverse) for _ in range(2))
     written.way = DenseWeights
     return [structured, written]
 
@@ -112,7 +117,7 @@ def test_structured_and_written_out_are_the_definition(name: str, seed: int) -> 
     value, covariance, reached = by_hand(moments, forms, weights, chosen)
     ways = both_ways(moments, inverse)
     if len(weights) == VALUES:
-        ways.append(DrawnEstimated(moments, [DenseInverse(weights)]))
+        ways.append(unshrunk(moments, DenseInverse(weights)))
     gradient = [rng.normal(size=forms.pairs) for _ in chosen]
     expected = np.einsum("ip,jp,ijp->p", gradient, gradient, covariance)
     for way in ways:

@@ -77,7 +77,7 @@ def test_one_block_without_shrinking_is_the_inverse() -> None:
     together = held.T @ (held / SIZE)
     operator = BucketOperator(np.asarray(held.sum(axis=0)), together.toarray())
     shown = np.bincount(bucket[group], minlength=held.shape[0]) @ held.toarray() / SIZE
-    expected = shown @ np.linalg.inv(operator.matrix())
+    expected = shown @ np.linalg.inv(operator.matrix)
     assert read(estimator(held, first, "inverse"), told).values[0] == pytest.approx(expected)
 
 

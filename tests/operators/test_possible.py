@@ -127,3 +127,19 @@ def test_answers_are_possible(
         cells = ask(f"{key}, ill, COUNT(*) AS n", f"GROUP BY {key}, ill", "age > 0")
     if known:
         assert added(cells, "ill") == pytest.approx(dict(totals), abs=1e-4)
+
+
+def test_a_value_that_some_of_a_group_are_asked_for_is_not_that_of_the_group(
+    tmp_path: Path,
+) -> None:
+    """Who is asked depends on both columns: what all of a group have was shown for some of it."""
+    sf.publish(people(3), "rho-privacy(0.4, 0.6)", to=tmp_path / "r", mechanism="uniform",
+               quasi=["age", "sex"], sensitive=["ill", "job"], seed=3)  # fmt: skip
+    counted = "COUNT(*) FILTER (WHERE CASE WHEN age < {age} THEN ill END = 'i0') AS n"
+    release = sf.open(tmp_path / "r")
+    young, everybody = (
+        {row["sex"]: row["n"] for row in release.sql(f"SELECT sex, {asked} FROM release "
+                                                      "GROUP BY sex").rows()}
+        for asked in (counted.format(age=25), "COUNT(*) FILTER (WHERE ill = 'i0') AS n")
+    )  # fmt: skip
+    assert all(young[sex] < everybody[sex] / 2 for sex in ("F", "M"))

@@ -33,7 +33,7 @@ class BucketOperator:
     >>> from scipy.sparse import csr_array
     >>> shares = csr_array(np.array([[0.5, 0.5, 0], [0.5, 0.5, 0], [0.5, 0, 0.5]]))
     >>> operator = BucketOperator.of(shares, np.array([2, 2, 2]))
-    >>> operator.matrix()[0].round(3).tolist()
+    >>> operator.matrix[0].round(3).tolist()
     [0.5, 0.333, 0.167]
     """
 
@@ -48,12 +48,9 @@ class BucketOperator:
         met = csr_array(met_often(shares, sizes))
         return cls(np.rint(sizes @ shares), met.toarray())
 
+    @cached_property
     def matrix(self) -> FloatArray:
         """M; a value that no bucket holds keeps to itself."""
-        return self._matrix
-
-    @cached_property
-    def _matrix(self) -> FloatArray:
         matrix = self.together / np.maximum(self.counts, 1)[:, None]
         absent = self.counts == 0
         matrix[absent, absent] = 1.0

@@ -47,13 +47,14 @@ class DecoyEstimated(DrawnEstimated):
         self, forms: Forms, first: Statistic, second: Statistic, *, independent: bool
     ) -> FloatArray:
         plain = super().covariance(forms, first, second, independent=independent)
-        c, rows = self._operator.groups, max(self.rows or 1.0, 1.0)
+        c, rows = self._operator.groups, max(self.rows, 1.0)
         share = forms.by_row(self.moments.total(first.number)[forms.pair_class]) / rows
         closed = plain * (1 - np.clip(share, 0.0, 1.0) * ((c - 1) / c + 1 / (c + 1)))
         if not (first.is_indicator and second.is_indicator):
             return closed
-        low, high = forms.extremes(first.there | second.there)
-        single = np.flatnonzero(low == high)
+        number, codes = forms.inside(first.there | second.there)
+        code = forms.of_rows(np.where(number == 1, codes, -1))
+        single = np.flatnonzero(code >= 0)
         # what is never negative is kept so: an estimate outside its bounds is noise
         weights = first.weight, second.weight
         square = self._held(forms, weights, first, first is second, independent)
@@ -62,7 +63,7 @@ class DecoyEstimated(DrawnEstimated):
             for count in (first, second)
         ]
         chosen = [DecoySums(term.all[single], term.own[single]) for term in (square, *covariances)]
-        closed[single] = self._operator.covariance(low[single], *chosen)
+        closed[single] = self._operator.covariance(code[single], *chosen)
         return closed
 
     def _held(

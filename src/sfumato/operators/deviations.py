@@ -18,12 +18,11 @@ import numpy as np
 from sfumato.draws import BoolArray, IntArray
 from sfumato.operators.base import FloatArray
 from sfumato.operators.buckets import met_often
+from sfumato.operators.shrinkage import likeliest_spread
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-_ROUNDS = 30
-_SETTLED = 1e-3
 _TOLD = 1e-7  # of the largest eigenvalue: directions with less tell nothing
 # chosen on the first half of occ100k (methods, 10.3)
 _DIFFER = 0.3  # of what a value has beyond independence: how far blocks differ in it
@@ -362,21 +361,6 @@ def _eigen(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def likeliest(known: FloatArray, shown: FloatArray) -> FloatArray:
-    """τ² by row, from shown ~ N(0, Γ + τ²Γ²): Fisher's scoring of the likelihood."""
+    """τ² by row, from shown ~ N(0, Γ + τ²Γ²)."""
     identified = known > _TOLD * known.max(axis=1, initial=0.0)[:, None]
-    excess = np.divide(shown**2, known, out=np.zeros_like(known), where=identified) - 1
-    spread, going = np.zeros(len(known)), np.ones(len(known), np.bool_)
-    for _ in range(_ROUNDS):
-        weigh = np.where(identified, known / (1 + spread[:, None] * known) ** 2, 0.0)
-        below = (weigh * known).sum(axis=1)
-        renewed = np.divide(
-            (weigh * excess).sum(axis=1), below, out=np.zeros(len(known)), where=below > 0
-        )
-        renewed = np.maximum(renewed, 0.0)
-        settled = np.abs(renewed - spread) <= _SETTLED * np.maximum(renewed, 1e-12)
-        # each row stops by itself: what is asked beside it must not move its answer
-        spread = np.where(going, renewed, spread)
-        going &= ~settled
-        if not going.any():
-            break
-    return spread
+    return likeliest_spread(np.where(identified, known**2, 0.0), known, shown**2)

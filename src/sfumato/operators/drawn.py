@@ -58,13 +58,12 @@ class DrawnEstimated(Estimated):
         self,
         moments: Moments,
         inverses: Inverses,
-        wholes: Sequence[Composition] = (),
+        wholes: Sequence[Composition],
         *,
         shrunk: bool = True,
     ) -> None:
         self.moments, self.shrinks, self._inverses, self._wholes = moments, shrunk, inverses, wholes
-        # of the whole release; None where nothing is known of it
-        self.rows = wholes[0].rows if wholes else None
+        self.rows = wholes[0].rows  # of the whole release
         has_levels = len(inverses) == 1 and isinstance(inverses[0], Inverse)
         self.way: type[LevelWeights | DenseWeights] = LevelWeights if has_levels else DenseWeights
         self._weights: tuple[Forms, LevelWeights | DenseWeights] | None = None
@@ -232,19 +231,19 @@ class _DrawnSums:
         self._estimated, self._forms, self._statistics = estimated, forms, statistics
         self._moments = estimated.moments
         self._unbiased = np.stack([estimated.linear(forms, statistic) for statistic in statistics])
-        self._rows: list[_Row] = [] if estimated.rows is None else self._of_statistics()
+        self._rows = self._of_statistics()
 
     def totals(self) -> Totals:
         several = range(len(self._statistics))
         noise = self._covariances(_USUAL)
-        values, error, ends = self._unbiased, noise, None
-        if self._rows and self._estimated.shrinks:
+        values, ends = self._unbiased, None
+        if self._estimated.shrinks:
             values = np.stack([self._shown(index) for index in several])
             part = np.sqrt(np.stack([row.error for row in self._rows]))
             error = np.where(part[:, None] * part == 0, 0.0, part[:, None] * part * noise)
-        elif self._rows:
+        else:
             error = self._covariances(0.0)  # without bias
-        if self._rows and len(several) == 1 and self._statistics[0].is_count:
+        if len(several) == 1 and self._statistics[0].is_count:
             ends = partial(self._count_ends, values)
         totals = Totals(
             values,
@@ -255,7 +254,7 @@ class _DrawnSums:
             quotients_of(self._statistics, self._moments, self._forms),
             ends=ends,
         )
-        if self._rows and ends is None and len(several) == 1 and self._estimated.shrinks:
+        if ends is None and len(several) == 1 and self._estimated.shrinks:
             return replace(totals, ends=partial(self._sum_ends, totals))
         return totals
 
@@ -328,11 +327,15 @@ class _DrawnSums:
             noise = law.error(np.clip(independent, 0.0, people)) ** 2
             ratio = np.clip(cells.variance / noise, 1e-9, 1e9)
             law = replace(law, copies=np.where(np.abs(ratio - 1) < 2e-3, 1.0, ratio)[None])
-        shrunk = self._either_side(belief, cells, people, pool)
+        # what most people have is what the others have not: they are the same answer
+        most = independent > people / 2
+        either = [np.where(most, people - counts, counts) for counts in (unbiased, independent)]
+        turned = replace(cells, unbiased=either[0], independent=either[1])
+        shrunk = belief.shrunk(turned, pool)
         shown = np.clip(cells.moved(shrunk.kept), 0.0, people)
         shown = self._values_of_pools(each, pool, shown)
-        excess = np.ones(len(pool)) if belief.excess is None else belief.excess[pool]
-        return _Row(pool, people, cells, shrunk, shown, law, belief.spread[pool], excess)
+        spread, excess = belief.spread[pool], belief.excess[pool]
+        return _Row(pool, people, cells, shrunk, shown, law, spread, excess)
 
     def _draws(self, each: Statistic, people: FloatArray) -> tuple[FloatArray, FloatArray]:
         """By kind of draws and row: how many people one stands for, and their share of people."""
@@ -354,19 +357,6 @@ class _DrawnSums:
         mean = np.divide(noise, inside, out=np.ones_like(noise), where=inside > 0)
         return mean, inside / np.maximum(people, 1e-300)
 
-    @staticmethod
-    def _either_side(
-        belief: Belief, cells: CountEstimates, people: FloatArray, pool: IntArray
-    ) -> Shrunk:
-        """What most people have is what the others have not: they are the same answer."""
-        most = cells.independent > people / 2
-        turned = replace(
-            cells,
-            unbiased=np.where(most, people - cells.unbiased, cells.unbiased),
-            independent=np.where(most, people - cells.independent, cells.independent),
-        )
-        return belief.shrunk(turned, pool)
-
     def _noise_of(self, count: Statistic, people: FloatArray) -> FloatArray:
         """V; what is no more than a rounding is none."""
         variance = self._estimated.covariance(self._forms, count, count, independent=True)
@@ -377,29 +367,18 @@ class _DrawnSums:
     def _values_of_pools(self, each: Statistic, pool: IntArray, shown: FloatArray) -> FloatArray:
         """Rows of one value, or of all but one, and a whole pool, whose values add up to it."""
         _, whole, values = self._estimated.belief(each.number)
-        if each.values.ndim > 2 or not values.shape[1]:
+        forms, many = self._forms, values.shape[1]
+        if each.values.ndim > 2 or not many:
             return shown
-        low, high = self._forms.extremes(each.counted)
-        records = self._forms.by_row(self._moments.total(each.number)[self._forms.pair_class])
-        single = (low == high) & (records == whole[pool]) & np.isfinite(shown)
-        shown[single] = values[pool[single], low[single]]
-        one, but = self._all_but_one(each)
-        rest = one & (records == whole[pool]) & np.isfinite(shown)
-        shown[rest] = whole[pool[rest]] - values[pool[rest], but[rest]]
+        number, codes = forms.inside(each.counted)
+        records = forms.by_row(self._moments.total(each.number)[forms.pair_class])
+        everybody = (records == whole[pool]) & np.isfinite(shown)
+        code = forms.of_rows(np.where(number == 1, codes, -1))
+        missing = forms.of_rows(np.where(number == many - 1, many * (many - 1) // 2 - codes, -1))
+        one, but = everybody & (code >= 0), everybody & (missing >= 0)
+        shown[but] = whole[pool[but]] - values[pool[but], missing[but]]
+        shown[one] = values[pool[one], code[one]]
         return shown
-
-    def _all_but_one(self, each: Statistic) -> tuple[BoolArray, IntArray]:
-        """By row: whether it counts all values but one, and that one."""
-        forms, many = self._forms, each.counted.shape[1]
-        profile, code = np.nonzero(each.counted & (forms.cells >= 0))
-        form, size = forms.cells[profile, code], int(forms.first[-1])
-        missing = many * (many - 1) // 2 - np.bincount(form, code, size).astype(np.int64)
-        missing = np.where(np.bincount(form, minlength=size) == many - 1, missing, -1)
-        low, high = np.full(forms.rows, many), np.full(forms.rows, -1)
-        kept = forms.row >= 0
-        np.minimum.at(low, forms.row[kept], missing[forms.pair_form[kept]])
-        np.maximum.at(high, forms.row[kept], missing[forms.pair_form[kept]])
-        return (low == high) & (low >= 0) & (many > 2), np.clip(low, 0, many - 1)
 
     def _count_ends(self, values: FloatArray, quantile: float) -> Ends:
         """The interval of a count, with the prior of the rest of the release."""
@@ -443,7 +422,7 @@ class _DrawnSums:
         estimated, forms, pair = self._estimated, self._forms, (i, j)
         first, second = (self._statistics[k] for k in pair)
         seen = estimated.covariance(forms, first, second, independent=False)
-        if estimated.rows is None or not usual:
+        if not usual:
             return seen
         whole = estimated.covariance(forms, first, second, independent=True)
         number = np.minimum(*(self._count(self._statistics[k], drawn=True) for k in pair))

@@ -179,18 +179,20 @@ class Forms:
             return by_pair
         return sum_by(self.row[self._kept], by_pair[self._kept], self.rows)
 
-    def extremes(self, there: BoolArray) -> tuple[IntArray, IntArray]:
-        """The lowest and highest value code of every row, for one column of values."""
-        many = there.shape[-1]
-        low, high = np.full(int(self.first[-1]), many), np.full(int(self.first[-1]), -1)
+    def inside(self, there: BoolArray) -> tuple[IntArray, IntArray]:
+        """By form, for one column of values: how many are there, and the sum of their codes."""
         profile, code = np.nonzero(there & (self.cells >= 0))
-        np.minimum.at(low, self.cells[profile, code], code)
-        np.maximum.at(high, self.cells[profile, code], code)
-        first, last = np.full(self.rows, many), np.full(self.rows, -1)
+        form, many = self.cells[profile, code], int(self.first[-1])
+        number, codes = (np.bincount(form, weights, many) for weights in (None, code))
+        return number, codes.astype(np.int64)
+
+    def of_rows(self, by_form: IntArray) -> IntArray:
+        """What all forms of a row have; −1 where they differ."""
+        low, high = np.full(self.rows, by_form.max(initial=-1) + 1), np.full(self.rows, -1)
         kept = self.row >= 0
-        np.minimum.at(first, self.row[kept], low[self.pair_form[kept]])
-        np.maximum.at(last, self.row[kept], high[self.pair_form[kept]])
-        return first, last
+        np.minimum.at(low, self.row[kept], by_form[self.pair_form[kept]])
+        np.maximum.at(high, self.row[kept], by_form[self.pair_form[kept]])
+        return np.where(low == high, low, -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -445,11 +447,3 @@ def summed(forms: Forms, by_class: FloatArray, values: FloatArray) -> FloatArray
     pair = forms.starts[:-1, None] + form - forms.first[forms.profile][:, None]
     chosen = form >= 0
     return np.asarray(np.bincount(pair[chosen], added[chosen], minlength=forms.pairs), np.float64)
-
-
-def inside_forms(forms: Forms, profile: int | IntArray, form: IntArray | None = None) -> BoolArray:
-    """Which values are in which form: of all forms of one profile, or by (profile, form)."""
-    if form is None:
-        assert isinstance(profile, int)
-        form = np.arange(forms.first[profile], forms.first[profile + 1])
-    return np.asarray(forms.cells[profile] == form[:, None], np.bool_)

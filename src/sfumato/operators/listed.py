@@ -41,7 +41,6 @@ from sfumato.operators.estimator import (
     Prior,
     Statistic,
     Totals,
-    inside_forms,
     quotients_of,
     sum_by,
     summed,
@@ -418,7 +417,7 @@ class _Sums:
         """h by (pair, value)."""
         forms = self._forms
         profile = forms.profile[forms.pair_class[pairs]]
-        inside = inside_forms(forms, profile, forms.pair_form[pairs])
+        inside = forms.cells[profile] == forms.pair_form[pairs][:, None]
         return np.where(inside, each.values[profile], 0.0)
 
     def _pairs_of(self, classes: IntArray) -> Iterator[tuple[IntArray, IntArray]]:

@@ -7,7 +7,7 @@ of partitioned perturbation are all of this form; everything here costs O(m).
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -64,18 +64,15 @@ class RetentionOperator(Operator, frozen=True):
         p = self.retentions
         if len(p) == 1 or float(p.min()) <= 0:
             return 1.0 if len(p) == 1 else float("inf")
-        inverse, rest = self.inverse(), (1 - p) / len(p)
-        norms = []
-        for forwards, backwards in (
-            (lambda v: p * v.ravel() + rest * v.sum(), lambda v: self.push(v.ravel())),
-            (lambda v: inverse.weigh(v.ravel()), lambda v: inverse.estimate(v.ravel())),
-        ):
-            product = LinearOperator(
-                2 * p.shape, matvec=forwards, rmatvec=backwards, dtype=np.float64
-            )
-            start = 1 + np.arange(len(p)) % 7 / 7.0
-            norms.append(svds(product, k=1, v0=start, return_singular_vectors=False)[0])
-        return float(norms[0] * norms[1])
+        inverse, rest, start = self.inverse(), (1 - p) / len(p), 1 + np.arange(len(p)) % 7 / 7.0
+
+        def norm(*both: Callable[[FloatArray], FloatArray]) -> float:
+            flat = (lambda v, product=product: product(v.ravel()) for product in both)
+            product = LinearOperator(2 * p.shape, *flat, dtype=np.float64)
+            return float(svds(product, k=1, v0=start, return_singular_vectors=False)[0])
+
+        along = norm(lambda v: p * v + rest * v.sum(), self.push)
+        return along * norm(inverse.weigh, inverse.estimate)
 
     def apply(self, codes: IntArray, purpose: str, address: Address, draws: Draws) -> IntArray:
         words = draws.words(purpose, address)

@@ -11,11 +11,13 @@ translation).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 import numpy as np
 
-from sfumato.draws import BoolArray, IntArray
+from sfumato.draws import IntArray
 from sfumato.operators.base import FloatArray
 
 # chosen on the first half of occ100k (methods, 10.1)
@@ -26,7 +28,6 @@ _WEIGHT = 20.0  # of what is usual, in values
 _ROUNDS = 30
 _AT_ONCE = 1 << 20  # (value, size) pairs that are weighed at the same time
 _LEAST = 1e-12
-_NEWTON = 25
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +38,13 @@ class CountEstimates:
     independent: FloatArray  # n₀
     variance: FloatArray  # V
     outside: FloatArray  # 1 − n/N
+
+    def each(self, change: Callable[[FloatArray], FloatArray]) -> CountEstimates:
+        """The same change of every array."""
+        outside = np.broadcast_to(self.outside, self.unbiased.shape)
+        return CountEstimates(
+            *map(change, (self.unbiased, self.independent, self.variance, outside))
+        )
 
     @property
     def away(self) -> FloatArray:
@@ -64,12 +72,13 @@ class Belief:
 
     shares: FloatArray  # (groups, sizes)
     spread: FloatArray
-    excess: FloatArray | None = None  # of squared errors over what is believed
+    excess: FloatArray  # of squared errors over what is believed
 
     @classmethod
     def usual(cls, groups: int) -> Belief:
         """Where there are too many values to look at all of them."""
-        return cls(np.broadcast_to(USUAL, (groups, len(SIZES))), np.full(groups, USUAL @ SIZES))
+        shares = np.broadcast_to(USUAL, (groups, len(SIZES)))
+        return cls(shares, np.full(groups, USUAL @ SIZES), np.ones(groups))
 
     @classmethod
     def of(cls, values: CountEstimates) -> Belief:
@@ -78,10 +87,10 @@ class Belief:
         shares = np.empty((groups, len(SIZES)))
         step = max(_AT_ONCE // max(many * len(SIZES), 1), 1)
         there = (values.independent > 0) & np.isfinite(values.away) & np.isfinite(values.variance)
-        values = CountEstimates(*(np.where(there, array, 0.0) for array in _arrays(values)))
+        values = values.each(lambda array: np.where(there, array, 0.0))
         for low in range(0, groups, step):
             at = slice(low, low + step)
-            likely, _ = CountEstimates(*(array[at] for array in _arrays(values))).likely()
+            likely, _ = values.each(itemgetter(at)).likely()
             likely = likely * there[at][..., None]
             size_shares, going = shares[at], np.arange(len(shares[at]))
             size_shares[:] = USUAL
@@ -95,7 +104,9 @@ class Belief:
                 likely, going = likely[moving], going[moving]
                 if not len(going):
                     break
-        return cls(shares, likeliest_spread(values, there))
+        fixed = values.chance + values.variance
+        spread = likeliest_spread(values.independent**2, fixed, values.away**2, 0.1)
+        return cls(shares, spread, np.ones(groups))
 
     def shrunk(self, cells: CountEstimates, group: IntArray) -> Shrunk:
         """Cells of these groups, drawn towards independence."""
@@ -136,19 +147,21 @@ class Shrunk:
     variance: FloatArray
 
 
-def likeliest_spread(values: CountEstimates, there: BoolArray) -> FloatArray:
-    """τ² by group, from u ~ N(n₀, τ²n₀² + c + V): Fisher's scoring."""
-    squares, fixed = values.independent**2, values.chance + values.variance
-    away = values.away**2
-    spread, going = np.full(len(squares), 0.1), np.ones(len(squares), np.bool_)
-    for _ in range(_NEWTON):
-        whole = np.maximum(spread[:, None] * squares + fixed, _LEAST)
-        weight = np.where(there, squares / whole, 0.0)
-        score = (weight * (away / whole - 1)).sum(axis=1)
-        moved = spread + score / np.maximum((weight**2).sum(axis=1), 1e-300)
-        moved = np.clip(moved, spread / 8, spread * 8)
-        moved = np.clip(moved, 1e-9, 1e6)
-        settled = np.abs(moved - spread) <= 1e-3 * spread
+def likeliest_spread(
+    scale: FloatArray, rest: FloatArray, squares: FloatArray, start: float = 0.0
+) -> FloatArray:
+    """τ² by row, from the squares of deviations ~ N(0, τ²·scale + rest): Fisher's scoring of the
+    likelihood; from a `start` above 0 by steps of up to 8 times."""
+    spread, going = np.full(len(scale), start), np.ones(len(scale), np.bool_)
+    for _ in range(_ROUNDS):
+        whole = np.maximum(spread[:, None] * scale + rest, _LEAST)
+        weight = scale / whole
+        score = (weight * (squares / whole - 1)).sum(axis=1)
+        moved = np.maximum(spread + score / np.maximum((weight**2).sum(axis=1), 1e-300), 0.0)
+        if start:
+            moved = np.clip(np.clip(moved, spread / 8, spread * 8), 1e-9, 1e6)
+        settled = np.abs(moved - spread) <= 1e-3 * np.maximum(moved, _LEAST)
+        # each row stops by itself: what is asked beside it must not move its answer
         spread = np.where(going, moved, spread)
         going &= ~settled
         if not going.any():
@@ -195,13 +208,3 @@ def added_up(
             break
     adjusted = np.where(adjusted <= 1e-12 * totals[:, None], 0.0, adjusted)  # a rounding is nobody
     return np.where(finite, adjusted, counts)
-
-
-def _arrays(cells: CountEstimates) -> tuple[FloatArray, ...]:
-    shape = cells.unbiased.shape
-    return (
-        cells.unbiased,
-        cells.independent,
-        cells.variance,
-        np.broadcast_to(cells.outside, shape),
-    )

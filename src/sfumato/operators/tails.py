@@ -40,10 +40,7 @@ class TwoRates:
     shares: FloatArray
 
     def some(self, rows: IntArray) -> TwoRates:
-        people, shown, own, other = (
-            e[rows] for e in (self.people, self.shown, self.own, self.other)
-        )
-        return TwoRates(people, shown, own, other, self.copies[:, rows], self.shares[:, rows])
+        return TwoRates(*(array[..., rows] for array in vars(self).values()))
 
     @property
     def seen(self) -> FloatArray:

@@ -88,7 +88,8 @@ class LevelWeights:
         (inverse,), (self._symbol,) = inverses, moments.shown
         assert isinstance(inverse, Inverse)
         self._inverse = inverse
-        self._moments, self._forms, self._wholes = moments, forms, wholes
+        self._moments, self._forms = moments, forms
+        self.shown, self._true = wholes[0].shown, wholes[0].true
         self._many, self._blocks = self._inverse.many_blocks, self._inverse.blocks
         form = forms.cells[:, self._inverse.codes]
         self._inside = form >= 0
@@ -98,10 +99,6 @@ class LevelWeights:
         self._at = profile[self._lines], self._symbol[self._lines]
         first = forms.starts[moments.of[self._lines]] - forms.first[self._at[0]]
         self._pair = first + form[self._at]
-
-    @property
-    def shown(self) -> FloatArray:
-        return self._wholes[0].shown
 
     def weigh(self, values: FloatArray) -> Levels:
         """z of h."""
@@ -141,7 +138,7 @@ class LevelWeights:
 
     def true_mean(self, values: FloatArray) -> FloatArray:
         """By (form, block): h on average over what the release has."""
-        return self._by_form(product(self._asked(values), self._wholes[0].true))
+        return self._by_form(product(self._asked(values), self._true))
 
     def at_pairs(self, sums: FloatArray, by_form: FloatArray) -> FloatArray:
         """Σ over the blocks of what lines add up to, times what stands by (form, block)."""

@@ -35,7 +35,7 @@ def barred_values(
     """Buckets by values: what some record of the bucket rules out; `shares` are those of values in
     buckets. Two passes over the records."""
     shown, operator = _shown(records, shares), BucketOperator.of(shares, sizes)
-    weights = np.asarray(np.linalg.pinv(operator.matrix()), np.float64)
+    weights = np.asarray(np.linalg.pinv(operator.matrix), np.float64)
     ruled_out = {
         column: {
             value: _ruled_out(number, beside, operator, weights, float(threshold))
@@ -84,7 +84,7 @@ def _ruled_out(
     threshold: float,
 ) -> BoolArray:
     mean = weights.T @ shown
-    counts, matrix = operator.counts, operator.matrix()
+    counts, matrix = operator.counts, operator.matrix
     inside, people = np.clip(mean, 0.0, counts), max(float(counts.sum()), 1.0)
     # records at random slots of their value; how a slot shows is taken as alike for all values
     spread = float((inside * (1 - inside / np.maximum(counts, 1.0))).sum()) / people
