@@ -19,6 +19,7 @@ from sfumato.attacks.readers import DeFinetti
 from sfumato.attacks.views import BucketsView
 from sfumato.draws import Draws
 from sfumato.errors import UsageError
+from tests.dealing import dealt_given
 
 
 def test_wilson_interval() -> None:
@@ -70,7 +71,7 @@ def test_definetti_learns_from_lists_alone() -> None:
         np.arange(rows), Domains(("smoker",), (pa.array([0, 1]),)), [smoker], "s", 4, truth
     )
     rule = DeFinetti(50).rule(Knowledge(view, people), Draws.from_seed(1))
-    model = view.dealt.given(rule, view.codes)
+    model = dealt_given(view.dealt, rule, view.codes)
     mixed = (smoker[0::2] != smoker[1::2])[bucket[model.record]]
     right = model.chance[(model.value == truth[model.record]) & mixed]
     assert right.mean() > 0.95

@@ -16,6 +16,7 @@ from sfumato.attacks.people import Domains, People
 from sfumato.attacks.protocol import Knowledge
 from sfumato.attacks.views import BucketsView
 from sfumato.draws import Draws
+from tests.dealing import dealt_given
 
 
 def linked_table(rows: int, seed: int) -> pa.Table:
@@ -58,7 +59,7 @@ def test_the_belief_is_the_enumerated_one() -> None:
         people.codes, bucket, np.repeat([0, 1], 3), np.tile([0, 1, 2], 2), np.ones(6, np.int64), 3
     )
     rule = count_links(people.codes, domains.sizes, truth, 3)
-    pairs = view.dealt.given(rule, people.codes)
+    pairs = dealt_given(view.dealt, rule, people.codes)
     chances = np.exp(rule.log_chances(people.codes))
     for first in (0, 3):
         weights = {

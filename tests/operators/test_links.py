@@ -21,6 +21,7 @@ from sfumato.operators.links import (
     fit_links,
     seen_truth,
 )
+from tests.dealing import dealt_given
 
 
 def enumerated(chances: np.ndarray, slots: list[int], prior: np.ndarray) -> np.ndarray:
@@ -47,7 +48,7 @@ def test_a_small_bucket_is_dealt_as_enumeration_says(people: int, fakes: int, se
     dealt = Dealt(np.zeros(people, np.int64), np.zeros(len(cell), np.int64), cell, count, 4)
     prior = np.exp(dealt.log_prior)
     rule = Links("made up", np.zeros(4), (np.log(chances),))
-    pairs = dealt.given(rule, [np.arange(people)])
+    pairs = dealt_given(dealt, rule, [np.arange(people)])
     found = np.zeros((people, 4))
     np.add.at(found, (pairs.record, pairs.value), pairs.chance)
     assert found == pytest.approx(enumerated(chances, slots, prior), abs=1e-6)
@@ -67,10 +68,10 @@ def test_a_large_bucket_keeps_its_list_and_everybody_has_one_value() -> None:
     count = np.array([9, 6, 3, 2])
     dealt = Dealt(np.zeros(20, np.int64), np.zeros(4, np.int64), np.arange(4), count, 4)
     rule = Links("made up", np.zeros(4), (rng.normal(size=(20, 4)),))
-    pairs = dealt.given(rule, [np.arange(20)])
+    pairs = dealt_given(dealt, rule, [np.arange(20)])
     assert np.bincount(pairs.record, pairs.chance) == pytest.approx(np.ones(20))
     assert np.bincount(pairs.value, pairs.chance) == pytest.approx(count, rel=1e-3)
-    flat = dealt.given(Links("none", np.zeros(4), (np.zeros((20, 4)),)), [np.arange(20)])
+    flat = dealt_given(dealt, Links("none", np.zeros(4), (np.zeros((20, 4)),)), [np.arange(20)])
     assert flat.chance == pytest.approx((count / 20)[flat.value])
 
 
@@ -81,7 +82,7 @@ def test_scaling_comes_near_the_exact_sum() -> None:
     rule = Links("made up", np.zeros(8), (rng.normal(size=(8, 8)),))
     one = np.ones(8, np.int64)
     dealt = Dealt(np.zeros(8, np.int64), np.zeros(8, np.int64), np.arange(8), one, 8)
-    exact = dealt.given(rule, [np.arange(8)])
+    exact = dealt_given(dealt, rule, [np.arange(8)])
     every = np.arange(8)
     logs = rule.pair_scores([every], every[:, None], every[None, :])
     scaled = logs[None].copy()

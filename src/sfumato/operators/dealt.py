@@ -11,15 +11,15 @@ value has in all lists.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 
 from sfumato.draws import BoolArray, IntArray
 from sfumato.operators.base import FloatArray
-from sfumato.operators.links import Chances, Links, RecordLikelihoods
+from sfumato.operators.links import Chances, RecordLikelihoods
 
 EXACT = 8  # values that a bucket lists, up to which every way is summed
 _SCALINGS = 100  # at most, of buckets above
@@ -89,14 +89,6 @@ class Dealt(RecordLikelihoods):
             cell = pairs.record * self.values + pairs.value
             np.add.at(weights.reshape(-1), cell, pairs.chance.astype(weights.dtype))
         return likelihood, weights
-
-    def given(self, rule: Links, codes: Sequence[IntArray]) -> PairChances:
-        """Everybody's chances under a rule."""
-        pieces = [pairs for _, pairs in self.assigned(partial(rule.pair_scores, codes))]
-        if not pieces:
-            return PairChances(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
-        parts = ((pairs.record, pairs.value, pairs.chance) for pairs in pieces)
-        return PairChances(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
     @cached_property
     def _small(self) -> list[tuple[IntArray, IntArray]]:

@@ -53,7 +53,7 @@ class DecoyEstimated(DrawnEstimated):
         if not (first.is_indicator and second.is_indicator):
             return closed
         number, codes = forms.inside(first.there | second.there)
-        code = forms.of_rows(np.where(number == 1, codes, -1))
+        code = forms.of_rows(np.where(number == 1, codes, -1), number > 0)
         single = np.flatnonzero(code >= 0)
         # what is never negative is kept so: an estimate outside its bounds is noise
         weights = first.weight, second.weight

@@ -198,9 +198,7 @@ class Deviations:
             along = np.swapaxes(residual, 1, 2) @ vectors
         else:
             listed, together = table.summed(loose)
-            diagonal = np.arange(listed.shape[1])
-            hidden = -together
-            hidden[:, diagonal, diagonal] += listed
+            hidden = np.eye(listed.shape[1]) * listed[:, None] - together
             eigenvalues, vectors = table.spectra(loose, together)
             which, scale = np.arange(groups), np.ones(groups)
             along = np.swapaxes(residual, 1, 2) @ vectors
@@ -312,12 +310,8 @@ class BlocksOfGroup:
     @cached_property
     def hidden(self) -> FloatArray:
         """H_k."""
-        matrices, diagonal = (
-            -self.free[:, None, None] * self.together,
-            np.arange(self.listed.shape[1]),
-        )
-        matrices[:, diagonal, diagonal] += self.free[:, None] * self.listed
-        return matrices
+        listed = np.eye(self.listed.shape[1]) * self.listed[:, None]
+        return np.asarray(self.free[:, None, None] * (listed - self.together))
 
     def deviation(self) -> tuple[FloatArray, ...]:
         """L, Q, λ, chance, z and offset (methods, 10.3)."""

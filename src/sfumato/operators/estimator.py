@@ -167,11 +167,8 @@ class Forms:
 
     @cached_property
     def _kept(self) -> BoolArray | None:
-        return None if self.rows == self.pairs and self._in_order else self.row >= 0
-
-    @cached_property
-    def _in_order(self) -> bool:
-        return bool((self.row == np.arange(self.pairs)).all())
+        whole = self.rows == self.pairs and (self.row == np.arange(self.pairs)).all()
+        return None if whole else self.row >= 0
 
     def by_row(self, by_pair: FloatArray) -> FloatArray:
         """Sums over the pairs of every row."""
@@ -186,10 +183,10 @@ class Forms:
         number, codes = (np.bincount(form, weights, many) for weights in (None, code))
         return number, codes.astype(np.int64)
 
-    def of_rows(self, by_form: IntArray) -> IntArray:
-        """What all forms of a row have; −1 where they differ."""
+    def of_rows(self, by_form: IntArray, some: BoolArray | None = None) -> IntArray:
+        """What all forms of a row have, or some; −1 where they differ."""
         low, high = np.full(self.rows, by_form.max(initial=-1) + 1), np.full(self.rows, -1)
-        kept = self.row >= 0
+        kept = (self.row >= 0) & (True if some is None else some[self.pair_form])
         np.minimum.at(low, self.row[kept], by_form[self.pair_form[kept]])
         np.maximum.at(high, self.row[kept], by_form[self.pair_form[kept]])
         return np.where(low == high, low, -1)

@@ -58,7 +58,9 @@ class Links:
         return scores
 
     def log_chances(self, codes: Sequence[IntArray], rows: IntArray | None = None) -> FloatArray:
-        return log_normal(self.scores(codes, rows))
+        from scipy.special import log_softmax
+
+        return np.asarray(log_softmax(self.scores(codes, rows), axis=1))
 
     def pair_scores(
         self, codes: Sequence[IntArray], record: IntArray, value: IntArray
@@ -68,12 +70,6 @@ class Links:
         for table, column in zip(self.tables, codes, strict=True):
             scores = scores + table[column[record], value]
         return scores
-
-
-def log_normal(scores: FloatArray) -> FloatArray:
-    """Scores less their log sum of exponentials, row by row."""
-    top = scores.max(axis=1, keepdims=True)
-    return np.asarray(scores - top - np.log(np.exp(scores - top).sum(axis=1, keepdims=True)))
 
 
 class RecordLikelihoods(ABC):

@@ -260,11 +260,8 @@ class ListedEstimated(Estimated):
             own_values = asked[first]
         records = self.moments.sums[(number,)][line[own_values]]
         listed = self.table.sizes[self.moments.shown[0][line[own_values]]]
-        least, most = (
-            np.maximum(records + held_counts - listed, 0.0),
-            np.minimum(records, held_counts),
-        )
-        ends = np.stack([sum_by(place[own_values], bound, places) for bound in (least, most)])
+        bounds = np.maximum(records + held_counts - listed, 0.0), np.minimum(records, held_counts)
+        ends = np.stack([sum_by(place[own_values], bound, places) for bound in bounds])
         if self.table.sizes.sum() > self.table.rows.sum() + _PART:  # buckets list fakes, too
             pairs = np.unique(place[asked] * self.values + value[asked])
             people = self.table.counts.sum(axis=0)[pairs % self.values]

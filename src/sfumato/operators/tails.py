@@ -219,12 +219,8 @@ def _furthest(
 ) -> FloatArray:
     """The truth furthest from `start`, where the excess is `fits`, towards `end` that is kept, its
     excess not being negative: by doubled steps until one is not, then by false positions."""
-    result, inside, outside, misses = (
-        start.copy(),
-        start.copy(),
-        end.copy(),
-        np.full_like(end, np.nan),
-    )
+    result, inside, outside = start.copy(), start.copy(), end.copy()
+    misses = np.full_like(end, np.nan)
     step, was_kept = np.copysign(np.maximum(2 * error, 1e-3), end - start), fits < 0
     rows = np.flatnonzero((fits >= 0) & (start != end))
     fits = fits.copy()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -184,12 +185,13 @@ class DenseWeights:
         sizes = [len(inverse.codes) for inverse in inverses]
         self._symbols = int(np.prod(sizes))
         self._symbol = np.ravel_multi_index(moments.shown, sizes)
-        self.shown = _outer([whole.shown for whole in wholes]).reshape(-1)
-        self._true = _outer(
+        self.shown = reduce(np.multiply.outer, [whole.shown for whole in wholes]).reshape(-1)
+        self._true = reduce(
+            np.multiply.outer,
             [
                 np.bincount(inverse.codes, whole.true, inverse.values).astype(np.float64)
                 for whole, inverse in zip(wholes, inverses, strict=False)
-            ]
+            ],
         )
 
     def weigh(self, values: FloatArray) -> Rows:
@@ -268,11 +270,3 @@ class DenseWeights:
             return weighed.reshape(len(chosen), -1)
 
         return rows
-
-
-def _outer(shares: Sequence[FloatArray]) -> FloatArray:
-    """Products of one share of every column."""
-    products = np.ones(())
-    for share in shares:
-        products = np.multiply.outer(products, share)
-    return np.asarray(products)
