@@ -20,9 +20,8 @@ class TableOption:
 
     `form` is what is said: a "column", several "columns", one of the `choices`, a text for "each"
     of some columns, a "text" or a "switch". `flag` is the command line's name where it is another.
-    An option that `names_files` is not for the page: its texts come from a browser. One that
-    `reads` says how the file is written, and is for every command that reads a raw table. `--help`
-    does not show a `seldom` one, which works all the same.
+    One that `reads` says how the file is written, and is for every command that reads a raw table.
+    `--help` does not show a `seldom` one, which works all the same.
     """
 
     name: str
@@ -30,7 +29,6 @@ class TableOption:
     help: str
     flag: str = ""
     choices: tuple[str, ...] = ()
-    names_files: bool = False
     reads: bool = False
     seldom: bool = False
 
@@ -119,14 +117,6 @@ TABLE_OPTIONS = (
         "choice",
         "Rows without a sensitive value: refuse, value (of its own), drop.",
         choices=("refuse", "value", "drop"),
-    ),
-    TableOption(
-        "hierarchies",
-        "each",
-        "CSV, leaf to root, for a column that --quasi-k merges: city=cities.csv.",
-        flag="hierarchy",
-        names_files=True,
-        seldom=True,
     ),
     TableOption(
         "quasi_k",

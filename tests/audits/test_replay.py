@@ -83,24 +83,6 @@ def test_a_declared_table_a_key_and_an_earlier_release(data: pa.Table, tmp_path:
     assert records[0].read_bytes() == records[1].read_bytes()
 
 
-def test_a_hierarchy_comes_back(tmp_path: Path) -> None:
-    rng = np.random.default_rng(1)
-    towns = np.array(["Rome", "Milan", "Berlin", "Bonn"])[rng.integers(0, 4, 300)]
-    data = pa.table({"town": towns, "s": np.array(list("abcd"))[rng.integers(0, 4, 300)]})
-    lines = [
-        "Rome,Italy,Europe",
-        "Milan,Italy,Europe",
-        "Berlin,Germany,Europe",
-        "Bonn,Germany,Europe",
-    ]
-    (tmp_path / "tree.csv").write_text("\n".join(lines))
-    sf.publish(
-        data, "l-diversity(2)", to=tmp_path / "r", quasi="town", quasi_k=90,
-        sensitive="s", hierarchies={"town": tmp_path / "tree.csv"}, receipt=tmp_path / "receipt",
-    )  # fmt: skip
-    assert sf.audit(data, tmp_path / "r", receipt=tmp_path / "receipt").holds
-
-
 def test_another_table_is_found(data: pa.Table, tmp_path: Path) -> None:
     roles = {"quasi": ["age", "sex"], "sensitive": "disease", "drop": ["weight", "note"]}
     place, receipt = tmp_path / "r", tmp_path / "receipt"

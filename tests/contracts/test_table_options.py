@@ -76,11 +76,11 @@ def test_job_files_know_every_option(tmp_path: Path, command: str) -> None:
     assert found == {option.name: texts[option.form] for option in TABLE_OPTIONS}
 
 
-def test_the_page_takes_every_option_that_names_no_file() -> None:
+def test_the_page_takes_every_option() -> None:
     said = {"columns": ["a"], "choice": "drop", "each": {"a": "1,2"}, "switch": True}
     given = {option.name: said.get(option.form, "a") for option in TABLE_OPTIONS}
     passed = options_of(given)
-    expected = [o.name for o in TABLE_OPTIONS if o.name not in ROLES and not o.names_files]
+    expected = [o.name for o in TABLE_OPTIONS if o.name not in ROLES]
     assert passed == {name: given[name] for name in expected}
     for name in expected:
         with pytest.raises(Refusal):

@@ -15,7 +15,7 @@ from sfumato.engines.publishing import publish, repeat
 from sfumato.engines.receipts import Receipt
 from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
 from sfumato.release import Release
-from sfumato.table import Hierarchy, read
+from sfumato.table import read
 
 WAYS = [
     ("l-diversity(3)", "heterogeneous"),
@@ -105,21 +105,6 @@ def test_a_column_named_like_an_end_is_refused(tmp_path: Path) -> None:
             read(raw, quasi="age,age_low", sensitive="s"), "l-diversity(2)", to=tmp_path / "r",
             mechanism="ring",
         )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a,x,r\nb,y,q\n", "must end in the same root"),
-        ("a,x,r\na,y,r\n", "each leaf once"),
-        ("a,x,r\nb,x,z,r\n", "under two parents"),
-        ("a,x,r\nx,y,r\n", "under two parents|is a leaf and a node"),
-    ],
-)
-def test_bad_hierarchies_are_refused(tmp_path: Path, text: str, message: str) -> None:
-    (tmp_path / "tree.csv").write_text(text, "utf-8")
-    with pytest.raises(DataError, match=message):
-        Hierarchy.read(tmp_path / "tree.csv")
 
 
 def test_nobody_is_withheld_and_the_domain_is_what_rows_show(tmp_path: Path) -> None:

@@ -77,21 +77,14 @@ def test_the_order_of_people_does_not_matter(seed: int, k: int, rows: int) -> No
 
 def test_penalties_are_those_of_the_definition() -> None:
     draw = np.random.default_rng(3)
-    parents = np.array([[0, 1, 2, 3, 4, 5], [6, 6, 7, 7, 7, 8], [9, 9, 9, 9, 9, 9]])
-    under = np.array([1, 1, 1, 1, 1, 1, 2, 3, 1, 6])
     positions = np.array([0.0, 1, 4, 5, 9, 10])
-    for axis in (MergedAxis(6), MergedAxis(6, positions), MergedAxis(6, None, parents, under)):
+    for axis in (MergedAxis(6), MergedAxis(6, positions)):
         for _ in range(50):
             places = draw.integers(0, 6, draw.integers(1, 6))
             for end, penalty in enumerate(axis.penalties(places), 1):
                 held = set(places[:end].tolist())
                 if axis.positions is not None:
                     expected = float(np.ptp(positions[list(held)])) / 10
-                elif axis.nodes is not None:
-                    level = next(
-                        n for n, row in enumerate(parents) if len(set(row[list(held)])) == 1
-                    )
-                    expected = under[parents[level, places[0]]] / 6 if level else 0.0
                 else:
                     expected = len(held) / 6 if len(held) > 1 else 0.0
                 assert penalty == pytest.approx(expected)
@@ -123,7 +116,6 @@ def test_a_release_is_checked_and_audited(tmp_path: Path, guarantee: str) -> Non
     assert done.manifest.to_json()["quasi_k"] == {
         "k": 5,
         "columns": {"age": "top(70)", "gender": "", "marital": ""},
-        "hierarchies": {},
     }
     assert any("people share every combination" in note for note in done.notes)
     assert any("merged into ranges and sets" in caveat for caveat in done.manifest.caveats)
@@ -142,20 +134,6 @@ def test_a_release_is_checked_and_audited(tmp_path: Path, guarantee: str) -> Non
     assert surely <= (people.column("age").to_numpy() >= 40).sum() <= perhaps
     assert sf.audit(people, tmp_path / "r").holds is True
     assert sf.audit(people, tmp_path / "r", receipt=tmp_path / "q").holds is True
-
-
-def test_hierarchies_name_what_is_merged(tmp_path: Path) -> None:
-    path = tmp_path / "cities.csv"
-    path.write_text("Berlin,Germany,Europe\nBonn,Germany,Europe\nRome,Italy,Europe\n")
-    cities = ["Berlin"] * 2 + ["Bonn"] * 2 + ["Rome"] * 4
-    people = pa.table({"city": cities, "ill": list("abababab")})
-    sf.publish(
-        people, "l-diversity(2)", to=tmp_path / "r", quasi="city", sensitive="ill", quasi_k=3,
-        hierarchies={"city": path},
-    )  # fmt: skip
-    found = set(pq.read_table(tmp_path / "r" / "records").column("city").to_pylist())
-    assert found == {"Germany", "Rome"}
-    assert sf.audit(people, tmp_path / "r").holds is True
 
 
 def test_what_cannot_be_done_says_so(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sfumato as sf
-from sfumato.errors import DataError, QueryError, UsageError
+from sfumato.errors import DataError, QueryError
 from sfumato.table.recodes import RECODES, Recodes
 from sfumato.table.sources import find_source
 
@@ -197,13 +197,11 @@ def test_spark_recodes_where_the_frame_is(tmp_path: Path, spark: Any) -> None:
     assert sf.audit(table, tmp_path / "r").holds is True
 
 
-def test_a_hierarchy_that_nobody_uses_is_refused(tmp_path: Path) -> None:
+def test_a_level_of_a_hierarchy_is_published(tmp_path: Path) -> None:
     path = tmp_path / "zips.csv"
     zips = sorted(set(people().column("zip").to_pylist()))
     path.write_text("\n".join(f"{code},{code[:4]},0" for code in zips))
     roles: dict[str, Any] = {"quasi": ["zip"], "sensitive": "icd", "drop_rest": True}
-    with pytest.raises(UsageError, match=r"recode='zip=groups\(@FILE, level=1\)'"):
-        sf.read(people(), hierarchies={"zip": path}, **roles)
     sf.publish(
         people(), "l-diversity(3)", to=tmp_path / "r", mechanism="optimal",
         recode={"zip": f"groups(@{path}, level=1)"}, **roles,

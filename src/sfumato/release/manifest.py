@@ -97,7 +97,6 @@ class QuasiK(ManifestPart, frozen=True):
 
     k: Annotated[int, Meta(ge=2, lt=1 << 62)]
     columns: dict[str, LongText]  # with the recode of each
-    hierarchies: dict[str, tuple[Annotated[tuple[str, ...], Meta(min_length=1)], ...]]
 
 
 # The public part of a plan, by kind.

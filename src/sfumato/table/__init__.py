@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import wraps
 from inspect import unwrap
 from itertools import chain
-from pathlib import Path
 from typing import Any, Literal, ParamSpec, get_args
 
 import pyarrow as pa
@@ -20,13 +19,11 @@ from sfumato.results import html_table
 from sfumato.table.counted_rows import with_row_counts
 from sfumato.table.declared import (
     check_roles,
-    hierarchy_of,
     kinds_of,
     names_of,
     refuse_repeated,
     stated_domain,
 )
-from sfumato.table.hierarchy import Hierarchy
 from sfumato.table.quasi_k import QuasiMerge, merge_quasi
 from sfumato.table.reading import Header, Reading
 from sfumato.table.recodes import Bins, Recodes, is_number
@@ -176,7 +173,6 @@ def read(
     bins: Mapping[str, str | Sequence[float]] | None = None,
     recode: Mapping[str, str | Recodes] | None = None,
     missing: Missing = "refuse",
-    hierarchies: Mapping[str, str | Path | Hierarchy] | None = None,
     quasi_k: int | str | None = None,
     drop_rest: bool = False,
     missing_markers: Sequence[str] | str | None = None,
@@ -258,18 +254,8 @@ def read(
     for column in chain(*stated_kinds):
         if column not in published:
             raise DataError(f"{column!r} is not a quasi or sensitive column, so it has no kind.")
-    trees = {
-        column: hierarchy_of(column, path, table.quasi, table.kinds)
-        for column, path in (hierarchies or {}).items()
-    }
-    if trees and quasi_k is None:
-        column = next(iter(trees))
-        raise UsageError(
-            f"A hierarchy is given for column {column!r}, and nothing is merged along it. Say "
-            f"--quasi-k, or publish a level of it with --recode '{column}=groups(@FILE, level=1)'."
-        )
     if quasi_k is not None and table.quasi:
-        table = _merged(table, _QUASI_K.read(quasi_k, "a table"), trees)
+        table = _merged(table, _QUASI_K.read(quasi_k, "a table"))
     stated = {column: stated_domain(column, text, table) for column, text in (domain or {}).items()}
     for column, recodes in table.recodes.items():
         if recodes.bins is not None:
@@ -296,7 +282,7 @@ def _coarser(
     return replace(table, source=source, kinds=kinds, recodes=recodes)
 
 
-def _merged(table: Table, least: int, trees: Mapping[str, Hierarchy]) -> Table:
+def _merged(table: Table, least: int) -> Table:
     """The table with quasi values merged until so many people share every combination."""
     if table.source.engine != "local":
         raise UsageError(
@@ -304,7 +290,7 @@ def _merged(table: Table, least: int, trees: Mapping[str, Hierarchy]) -> Table:
         )
     kinds = {name: table.kinds[name] for name in table.quasi}
     rows = staged(stage(table))
-    source, quasi, loss = merge_quasi(rows, kinds, least, trees, table.person)
+    source, quasi, loss = merge_quasi(rows, kinds, least, table.person)
     recodes = {name: str(table.recodes.get(name, "")) for name in table.quasi}
     return replace(
         table,
@@ -312,7 +298,7 @@ def _merged(table: Table, least: int, trees: Mapping[str, Hierarchy]) -> Table:
         quasi=quasi,
         kinds=kinds_of(source, quasi, (), ()) | {n: table.kinds[n] for n in table.sensitive},
         recodes={name: table.recodes[name] for name in table.recodes if name in table.sensitive},
-        merged=QuasiMerge(least, recodes, trees, loss),
+        merged=QuasiMerge(least, recodes, loss),
     )
 
 
@@ -352,7 +338,6 @@ def _wanted(
 __all__ = [
     "MOST_ROWS_PER_PERSON",
     "Bins",
-    "Hierarchy",
     "Missing",
     "Source",
     "Table",

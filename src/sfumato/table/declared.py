@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from sfumato.columns import Kind, Range, Values, list_some
 from sfumato.errors import DataError, UsageError
-from sfumato.table.hierarchy import Hierarchy
 from sfumato.table.recodes import is_number
 from sfumato.table.sources import Source
 
@@ -21,18 +19,6 @@ if TYPE_CHECKING:
 LISTS = ("quasi", "sensitive", "drop")  # roles that several columns can have
 _EXACT = 1 << 53  # up to here a float that is whole is the number that was written
 _MOST_STATED = 1 << 20  # values that a range of whole numbers may list
-
-
-def hierarchy_of(
-    column: str, path: str | Path | Hierarchy, quasi: tuple[str, ...], kinds: Mapping[str, Kind]
-) -> Hierarchy:
-    if isinstance(path, Hierarchy):
-        return path
-    if column not in quasi or kinds[column] != "categorical":
-        raise UsageError(
-            f"Hierarchies are for categorical quasi-identifiers; {column!r} is not one."
-        )
-    return Hierarchy.read(path)
 
 
 def _publishable(kind: pa.DataType) -> bool:

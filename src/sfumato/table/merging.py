@@ -25,17 +25,13 @@ class MergedAxis:
     """One quasi column: places 0 … size − 1 in its domain.
 
     `positions` are the numbers behind the places of an ordered column, None for categories.
-    `nodes[d, place]` is the node above a place at depth d of its hierarchy, the leaves first, and
-    `under[node]` how many places lie below; None where there is none.
     """
 
     size: int
     positions: FloatArray | None = None
-    nodes: IntArray | None = None
-    under: IntArray | None = None
 
     def penalty(self, places: IntArray) -> float:
-        """The normalized certainty penalty of showing these places as one range, set or node.
+        """The normalized certainty penalty of showing these places as one range or set.
 
         >>> MergedAxis(5, np.array([0.0, 1, 2, 3, 10])).penalty(np.array([1, 3]))
         0.2
@@ -51,14 +47,6 @@ class MergedAxis:
             whole = self.positions[-1] - self.positions[0]
             wide = np.maximum.accumulate(numbers) - np.minimum.accumulate(numbers)
             return np.asarray(wide / whole if whole else wide)
-        if self.nodes is not None and self.under is not None:
-            depth = np.zeros(len(places), np.int64)
-            paths = self.nodes[:, places]
-            for level in range(len(paths) - 1):  # up, until everybody so far has the same node
-                same = np.logical_and.accumulate(paths[level] == paths[level, 0])
-                depth += ~same
-            nodes = paths[np.minimum(depth, len(paths) - 1), 0]
-            return np.where(depth > 0, self.under[nodes] / self.size, 0.0)
         _, first = np.unique(places, return_index=True)
         new = np.zeros(len(places))
         new[first] = 1
@@ -126,12 +114,9 @@ def _best_cut(
 
 
 def _order(axis: MergedAxis, own: IntArray, people: IntArray) -> IntArray:
-    """The order in which a column can be cut: of its numbers, its tree, or the commonest first."""
+    """The order in which a column can be cut: of its numbers, or the commonest first."""
     if axis.positions is not None:
         return own
-    if axis.nodes is not None:
-        paths = axis.nodes[::-1, :]
-        return np.asarray(np.argsort(np.lexsort(paths[::-1]), kind="stable")[own])
     counts = np.bincount(own, people, minlength=axis.size)
     return np.asarray(np.argsort(np.argsort(-counts, kind="stable"), kind="stable")[own])
 

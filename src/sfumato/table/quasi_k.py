@@ -1,9 +1,8 @@
 """Quasi columns made safe: every published combination of them is shared by at least k people.
 
 Numbers and dates become ranges, two columns `age_low` and `age_high`; categories become a set,
-`{divorced, widowed}`, or the node above them in a hierarchy. Which ranges and sets follows from how
-many people have each combination of quasi values; nobody is withheld. What is in memory is one line
-for each combination.
+`{divorced, widowed}`. Which ranges and sets follows from how many people have each combination of
+quasi values; nobody is withheld. What is in memory is one line for each combination.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ import pyarrow.compute as pc
 
 from sfumato.columns import Kind, value_text
 from sfumato.errors import DataError
-from sfumato.table.hierarchy import Hierarchy
 from sfumato.table.merging import IntArray, MergedAxis, certainty_penalty, classes
 from sfumato.table.sources import Batches, Source
 from sfumato.table.staging import Staged, without_nan
@@ -33,27 +31,17 @@ class QuasiMerge:
 
     k: int
     columns: Mapping[str, str]
-    hierarchies: Mapping[str, Hierarchy]
     loss: float
 
     def to_json(self) -> dict[str, Any]:
-        trees = {
-            name: [list(path) for path in tree.paths.values()]
-            for name, tree in self.hierarchies.items()
-        }
-        return {"k": self.k, "columns": dict(self.columns), "hierarchies": trees}
+        return {"k": self.k, "columns": dict(self.columns)}
 
     @staticmethod
     def options(described: Mapping[str, Any]) -> dict[str, Any]:
         """What `read` has to be told to merge as a manifest says."""
-        recodes = {name: text for name, text in described["columns"].items() if text}
-        trees = {name: Hierarchy.of(lines) for name, lines in described["hierarchies"].items()}
-        return {
-            "quasi": list(described["columns"]),
-            "quasi_k": described["k"],
-            "hierarchies": trees,
-            "recode": recodes,
-        }
+        columns = described["columns"]
+        recodes = {name: text for name, text in columns.items() if text}
+        return {"quasi": list(columns), "quasi_k": described["k"], "recode": recodes}
 
     @property
     def note(self) -> str:
@@ -67,7 +55,6 @@ def merge_quasi(
     rows: Staged,
     kinds: Mapping[str, Kind],
     k: int,
-    hierarchies: Mapping[str, Hierarchy],
     person: str | None = None,
 ) -> tuple[Source, tuple[str, ...], float]:
     """Staged rows with the quasi columns of these kinds merged, their names, and the loss.
@@ -79,7 +66,7 @@ def merge_quasi(
     >>> ages = [30, 31, 60, 61]
     >>> people = pa.table({"age": ages, "sex": ["F", "M", "F", "F"], "ill": list("abab")})
     >>> rows = read(people, quasi="age,sex", sensitive="ill").rows
-    >>> merged, names, loss = merge_quasi(rows, {"age": "numeric", "sex": "categorical"}, 2, {})
+    >>> merged, names, loss = merge_quasi(rows, {"age": "numeric", "sex": "categorical"}, 2)
     >>> for row in next(iter(merged.batches(names, 10))).to_pylist():
     ...     print(row)
     {'age_low': 30, 'age_high': 31, 'sex': '{F, M}'}
@@ -106,16 +93,12 @@ def merge_quasi(
             f"{rows.label} has {people.sum():,} people{same}: no combination can have {k} of them."
         )
     ordered = [
-        name not in hierarchies and (kinds[name] == "numeric" or _is_time(domain.type))
+        kinds[name] == "numeric" or _is_time(domain.type)
         for name, domain in zip(quasi, domains, strict=True)
     ]
     axes = [
-        _line(domain)
-        if number
-        else _tree(domain, hierarchies[name])
-        if name in hierarchies
-        else MergedAxis(len(domain))
-        for name, domain, number in zip(quasi, domains, ordered, strict=True)
+        _line(domain) if number else MergedAxis(len(domain))
+        for domain, number in zip(domains, ordered, strict=True)
     ]
     class_of = classes(axes, places, people, k)
     shown: dict[str, pa.Array] = {}
@@ -123,7 +106,7 @@ def merge_quasi(
         if number:
             shown |= _ranges(name, domain, positions, class_of)
         else:
-            shown[name] = _sets(domain, positions, class_of, hierarchies.get(name))
+            shown[name] = _sets(domain, positions, class_of)
     kept = [field for field in rows.schema if field.name not in quasi]
     taken = sorted(set(shown) & {field.name for field in kept})
     if taken:
@@ -198,26 +181,6 @@ def _line(domain: pa.Array) -> MergedAxis:
     return MergedAxis(len(domain), numbers)
 
 
-def _tree(domain: pa.Array, hierarchy: Hierarchy) -> MergedAxis:
-    paths = [hierarchy.paths.get(str(value)) for value in domain.to_pylist()]
-    if None in paths:
-        raise DataError(
-            f"A hierarchy lacks {paths.count(None):,} of the values of its column. Add a line for "
-            "each, from leaf to root."
-        )
-    known_paths = [path for path in paths if path is not None]
-    depth = max(map(len, known_paths))
-    # the root again and again above itself, so that all paths are as long
-    long = [path + (path[-1],) * (depth - len(path)) for path in known_paths]
-    numbers = {node: index for index, node in enumerate(dict.fromkeys(n for p in long for n in p))}
-    nodes = np.array([[numbers[node] for node in path] for path in long], np.int64).T
-    under = np.zeros(len(numbers), np.int64)
-    for path in known_paths:
-        for node in set(path):
-            under[numbers[node]] += 1
-    return MergedAxis(len(domain), None, nodes, under)
-
-
 def _ranges(name: str, domain: pa.Array, own: IntArray, found: IntArray) -> dict[str, pa.Array]:
     """The ends of the class of each combination."""
     number = int(found.max()) + 1
@@ -232,22 +195,17 @@ def _ranges(name: str, domain: pa.Array, own: IntArray, found: IntArray) -> dict
     }
 
 
-def _sets(
-    domain: pa.Array, own: IntArray, found: IntArray, hierarchy: Hierarchy | None
-) -> pa.Array:
-    """The values in the class of each combination, or the node above them."""
+def _sets(domain: pa.Array, own: IntArray, found: IntArray) -> pa.Array:
+    """The values in the class of each combination."""
     texts = [None if value is None else str(value) for value in domain.to_pylist()]
     sets: list[list[str | None]] = [[] for _ in range(int(found.max()) + 1)]
     for position, group in sorted(set(zip(own.tolist(), found.tolist(), strict=True))):
         sets[group].append(texts[position])
-    labels = pa.array([_label(values, hierarchy) for values in sets], pa.string())
+    labels = pa.array([_label(values) for values in sets], pa.string())
     return labels.take(pa.array(found))
 
 
-def _label(values: list[str | None], hierarchy: Hierarchy | None) -> str | None:
+def _label(values: list[str | None]) -> str | None:
     if len(values) == 1:
         return values[0]
-    if hierarchy is None:
-        return "{" + ", ".join(value_text(v) if v is None else v for v in values) + "}"
-    paths = [hierarchy.paths[str(value)] for value in values]
-    return next(node for node in paths[0] if all(node in path for path in paths))
+    return "{" + ", ".join(value_text(v) if v is None else v for v in values) + "}"

@@ -7,12 +7,14 @@ recoded values only.
 
 from __future__ import annotations
 
+import csv
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
+from pathlib import Path
 from typing import ClassVar, Self
 from urllib.parse import quote, unquote
 
@@ -22,7 +24,6 @@ import pyarrow.compute as pc
 
 from sfumato.columns import bin_labels, edge_text
 from sfumato.errors import DataError, UsageError
-from sfumato.table.hierarchy import read_paths
 from sfumato.table.sources import ColumnMap, Source
 from sfumato.textform import Parameter, TextForm, split_call
 
@@ -294,8 +295,8 @@ class Groups(
 ):
     """Values by the group that a CSV file or a text puts them in; `*` is every other value.
 
-    A line of the file is a value and its groups, finest first, as in a hierarchy; `level` 1 takes
-    the cell after the value. The manifest holds the groups themselves.
+    A line of the file is a value and its groups, finest first; `level` 1 takes the cell after the
+    value. The manifest holds the groups themselves.
 
     >>> recode = Groups("flu:airways;asthma:airways;*:other")
     >>> recode.recoded("flu"), recode.recoded("HIV")
@@ -342,8 +343,13 @@ def _quoted(text: str) -> str:
 
 
 def _read_groups(path: str, level: int) -> dict[str, str]:
+    try:
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            lines = [[cell.strip() for cell in line] for line in csv.reader(file) if line]
+    except (OSError, UnicodeDecodeError, csv.Error):
+        raise DataError(f"Cannot read the groups file {path!r}.") from None
     groups: dict[str, str] = {}
-    for number, line in enumerate(read_paths(path, "groups file"), 1):
+    for number, line in enumerate(lines, 1):
         if len(line) <= level:
             raise DataError(
                 f"Line {number} of the groups file {path!r} has no cell {level + 1}: write the "

@@ -88,7 +88,7 @@ _Options = msgspec.defstruct(
     [
         (option.name, _FORMS.get(option.form, str) | None, None)
         for option in TABLE_OPTIONS
-        if option.name not in ROLES and not option.names_files
+        if option.name not in ROLES
     ],
 )
 

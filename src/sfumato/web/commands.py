@@ -25,7 +25,6 @@ def commands(
     "sfumato publish 'my people.csv' --quasi age --sensitive ill --missing drop \
 --guarantee 'l-diversity(3)' --out release"
     """
-    quasi = [name for name, role in table["roles"].items() if role == "quasi"]
     words = {
         "FILE": [str(table["label"])],
         "FLAGS": table_flags(table),
@@ -33,7 +32,6 @@ def commands(
         "ROLES": _given(table, ("quasi", "sensitive")),
         "PROMISE": ["--guarantee", guarantee],
         "BY": ["--mechanism", mechanism] if mechanism else [],
-        "LEVELS": [f"{(quasi or ['city'])[0]}=levels.csv"],
         "DATABASE": [DATABASE],
     }
     return [
@@ -53,9 +51,6 @@ _COMMANDS = {
     "Advice on every promise": "advise FILE FLAGS --target-error 0.1",
     "The table as it stands: how many people share their quasi-identifiers, and what they have": (
         "check FILE ROLES READS"
-    ),
-    "Your own hierarchy for a quasi-identifier that is merged, leaf to root": (
-        f"{_PUBLISH} --hierarchy LEVELS --out release"
     ),
     "Values that nobody has in every bucket, against people who know others of it": (
         "publish FILE FLAGS PROMISE --mechanism optimal(fakes=2) --out release"
