@@ -89,7 +89,7 @@ def audit(
         before=before,
         before_table=earlier,
     )
-    with closing(case), reading_errors(case.table.source):
+    with closing(case), reading_errors():
         if again is not None:
             findings += check_replay(case, again)
         looks = _looks(case)

@@ -137,7 +137,7 @@ def _people(case: AuditCase, columns: str, column: str) -> pa.Table:
     domain = {value: place for place, value in enumerate(case.release.domain(column).to_pylist())}
     values = case.profile.histograms[column].values
     codes = {"raw": range(len(values)), "code": [domain.get(value) for value in values]}
-    with reading_errors(case.table.source):
+    with reading_errors():
         ((repeats,),) = case.rows("SELECT count(*) - count(DISTINCT __key) FROM raw")
         if repeats:
             raise DataError(

@@ -12,7 +12,7 @@ from typing import Any, Literal, ParamSpec, get_args
 import pyarrow as pa
 
 from sfumato.columns import Column, Kind, Range, Role, Values, bin_labels, list_some
-from sfumato.errors import DataError, LimitReached, SfumatoError, UsageError
+from sfumato.errors import DataError, UsageError
 from sfumato.limits import current_limits
 from sfumato.pace import Progress
 from sfumato.results import html_table
@@ -90,16 +90,9 @@ class Table:
     def batches(
         self, columns: Sequence[str], rows: int = 1 << 17, threads: bool = True
     ) -> Iterator[pa.RecordBatch]:
-        try:
-            for batch in self.source.batches(columns, rows, threads):
-                current_limits().check()
-                yield batch
-        except (SfumatoError, KeyboardInterrupt) as error:
-            # for `reading_errors`; a copy, which holds no frames and so no connections
-            kind = LimitReached if isinstance(error, LimitReached) else DataError
-            wrong = isinstance(error, SfumatoError)
-            self.source.failure = kind(str(error)) if wrong else KeyboardInterrupt()
-            raise
+        for batch in self.source.batches(columns, rows, threads):
+            current_limits().check()
+            yield batch
 
     def __repr__(self) -> str:
         return (

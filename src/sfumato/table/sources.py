@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from sfumato.columns import list_some
 from sfumato.errors import DataError
-from sfumato.limits import limit_behind
+from sfumato.limits import current_limits, limit_behind
 from sfumato.storage import Copies, address_of, on_this_machine
 from sfumato.table.csv_preview import PACKED
 from sfumato.table.plain import normalize, plain_type
@@ -36,7 +36,6 @@ class Source(ABC):
     schema: pa.Schema
     foreign: Mapping[str, str] = {}  # columns that cannot be read, and what they are there
     dropped: int = 0  # rows that were left out before: they have no sensitive value
-    failure: BaseException | None = None  # why the last reading broke off
     held: object = None  # what lives as long as the source, such as copies of its files
 
     @property
@@ -212,20 +211,15 @@ def is_spark_frame(origin: Any) -> bool:
 
 
 @contextmanager
-def reading_errors(source: Any) -> Iterator[None]:
-    """Where DuckDB scans a stream of this source: why reading broke off, in the source's words.
-
-    DuckDB wraps what the stream raises into an error of its own, with the whole traceback, and an
-    interruption into another.
-    """
+def reading_errors() -> Iterator[None]:
+    """Where DuckDB scans a stream: why it broke off, a limit or somebody who interrupts, which
+    DuckDB wraps into an error of its own, with the whole traceback."""
     import duckdb
 
-    source.failure = None
     try:
         yield
     except (duckdb.Error, RuntimeError) as error:
-        if source.failure is not None:
-            raise source.failure from None
+        current_limits().check()
         if re.search("Query interrupted|KeyboardInterrupt", str(error)):
             raise KeyboardInterrupt from None
         reached = limit_behind(error)

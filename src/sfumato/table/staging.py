@@ -68,7 +68,6 @@ class LocalPeople(CodedPeople):
         self, schema: pa.Schema, batches: Callable[[Sequence[str]], Batches], rows: int
     ) -> None:
         self._schema, self._batches, self._rows = schema, batches, rows
-        self.failure: BaseException | None = None  # for `reading_errors`
 
     def _given(self, columns: Sequence[str]) -> Batches:
         try:
@@ -83,7 +82,7 @@ class LocalPeople(CodedPeople):
         connection = scratch_database(counting=self._rows > LARGE)
         try:
             connection.register("people", reader)
-            with reading_errors(self):
+            with reading_errors():
                 yield from connection.sql(query).to_arrow_reader(_BATCH)
         finally:  # a connection that is left to the collector can crash the process at its end
             connection.close()
