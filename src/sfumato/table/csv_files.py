@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from sfumato.columns import list_some, quoted
+from sfumato.columns import quoted
 from sfumato.errors import DataError
 from sfumato.scratch import scratch_database
 from sfumato.table.csv_preview import CsvPreview, opened, preview_csv, records
 from sfumato.table.declared import refuse_repeated
 from sfumato.table.plain import normalize, plain_type
 from sfumato.table.reading import Reading
-from sfumato.table.sources import Source, file_errors
+from sfumato.table.sources import Source, file_errors, require_alike
 
 if TYPE_CHECKING:
     import duckdb
@@ -158,15 +158,9 @@ def _require_names(path: Path, look: CsvPreview, columns: int) -> None:
 
 def _common_types(files: Sequence[CsvFile], reading: Reading) -> dict[str, str]:
     """One type for each column in all files."""
-    first = files[0]
-    for file in files:
-        if list(file.types) != list(first.types):
-            raise DataError(
-                f"The files do not have the same columns: {first.path} has "
-                f"{list_some(list(first.types))}; {file.path} has {list_some(list(file.types))}."
-            )
+    require_alike([file.path for file in files], [list(file.types) for file in files])
     common = {}
-    for name in first.types:
+    for name in files[0].types:
         kinds = {"VARCHAR"} if name in reading.texts else {file.types[name] for file in files}
         if len(kinds) > 1:
             # what DuckDB makes of values of all of them together

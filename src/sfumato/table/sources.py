@@ -114,20 +114,13 @@ class ParquetSource(Source):
 
         self.paths = list(paths)
         self.label = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+        schemas = []
         for path in paths:
             with file_errors(path, "Parquet"):
-                file = pq.ParquetFile(path)
-                schema = pa.schema(
-                    [pa.field(f.name, plain_type(f.type)) for f in file.schema_arrow]
-                )
-                file.close()
-            if path == paths[0]:
-                self.schema = schema
-            elif schema != self.schema:
-                raise DataError(
-                    f"The files do not have the same columns: {paths[0]} has "
-                    f"{_schema_text(self.schema)}; {path} has {_schema_text(schema)}."
-                )
+                fields = [(f.name, plain_type(f.type)) for f in pq.read_schema(path)]
+                schemas.append(pa.schema(fields))
+        self.schema = schemas[0]
+        require_alike(paths, [[f"{f.name} {f.type}" for f in schema] for schema in schemas])
 
     def batches(
         self, columns: Sequence[str], rows: int, threads: bool = True
@@ -140,6 +133,16 @@ class ParquetSource(Source):
                 file = pq.ParquetFile(path, read_dictionary=coded, pre_buffer=False)
                 for batch in file.iter_batches(rows, columns=list(columns), use_threads=threads):
                     yield normalize(batch, columns)
+
+
+def require_alike(paths: Sequence[Path], columns: Sequence[list[str]]) -> None:
+    """Files that are one table have the same columns."""
+    for path, there in zip(paths, columns, strict=True):
+        if there != columns[0]:
+            raise DataError(
+                f"The files do not have the same columns: {paths[0]} has {list_some(columns[0])}; "
+                f"{path} has {list_some(there)}."
+            )
 
 
 class StreamSource(Source):
@@ -317,12 +320,7 @@ def file_kind(path: Path) -> str:
 
 def _held_source(paths: Sequence[Path], tables: Sequence[pa.Table]) -> Source:
     """Small files that were read whole."""
-    for path, table in zip(paths, tables, strict=True):
-        if table.schema.names != tables[0].schema.names:
-            raise DataError(
-                f"The files do not have the same columns: {paths[0]} has "
-                f"{list_some(tables[0].schema.names)}; {path} has {list_some(table.schema.names)}."
-            )
+    require_alike(paths, [table.schema.names for table in tables])
     whole = pa.concat_tables(tables, promote_options="permissive")
     return StreamSource(str(paths[0]), whole.to_reader)
 
@@ -356,27 +354,18 @@ def _ipc_reader(mapped: pa.MemoryMappedFile) -> Any:
 
 def _dictionary_columns(file: Any, columns: Sequence[str]) -> list[str]:
     """The string columns of a Parquet file that are worth reading as dictionary codes."""
-    coded = []
-    metadata = file.metadata
+    metadata, coded = file.metadata, []
     leaves = {metadata.schema.column(i).path: i for i in range(metadata.num_columns)}
+    groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+    most = _DICTIONARY_BYTES_PER_VALUE * max(metadata.num_rows, 1)
     for name in columns:
         kind = file.schema_arrow.field(name).type
-        if plain_type(kind) != pa.string():
-            continue
-        if pa.types.is_dictionary(kind):
-            coded.append(name)
-            continue
-        chunks = [
-            metadata.row_group(g).column(leaves[name]) for g in range(metadata.num_row_groups)
-        ]
-        size = sum(chunk.total_uncompressed_size for chunk in chunks)
-        if size <= _DICTIONARY_BYTES_PER_VALUE * max(metadata.num_rows, 1):
+        if plain_type(kind) == pa.string() and (
+            pa.types.is_dictionary(kind)
+            or sum(g.column(leaves[name]).total_uncompressed_size for g in groups) <= most
+        ):
             coded.append(name)
     return coded
-
-
-def _schema_text(schema: pa.Schema) -> str:
-    return list_some([f"{field.name} {field.type}" for field in schema])
 
 
 @contextmanager
