@@ -21,7 +21,7 @@ from sfumato.mechanisms import Mechanism, Plan, parse_mechanism
 from sfumato.profile import Profile
 from sfumato.release import Release, scan
 from sfumato.scratch import scratch_database
-from sfumato.table import Bins, Missing, Table, read
+from sfumato.table import Missing, Table, read
 from sfumato.table.quasi_k import QuasiMerge
 from sfumato.table.sources import find_source
 from sfumato.table.staging import codes_of, stage
@@ -248,7 +248,7 @@ def raw_table(origin: Any, release: Release) -> Table:
     apart = names if rule is None else [*names, rule.column]
     missing: Missing = manifest.missing
     shown = {column.name for column in release.columns}
-    recode = {c.name: c.recode or str(Bins(c.bins or ())) for c in columns if c.recode or c.bins}
+    recode = {c.name: c.recode for c in columns if c.recode}
     return read(
         source,
         **{
@@ -256,6 +256,7 @@ def raw_table(origin: Any, release: Release) -> Table:
             "quasi": [name for name in quasi if name != counted],
             "recode": recode | (merged["recode"] if merged else {}),
         },
+        bins={c.name: c.bins for c in columns if c.bins and not c.recode},
         sensitive=[column.name for column in sensitive],
         person=None if rule is None else rule.column,
         rows_per_person=None if rule is None else rule.rows,

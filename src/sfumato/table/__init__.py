@@ -26,7 +26,7 @@ from sfumato.table.declared import (
 )
 from sfumato.table.quasi_k import QuasiMerge, merge_quasi
 from sfumato.table.reading import Header, Reading
-from sfumato.table.recodes import Bins, Recodes, is_number
+from sfumato.table.recodes import Recode, Recodes, is_number
 from sfumato.table.sources import Source, find_source, reading_errors
 from sfumato.table.staging import LocalStaged, no_progress, stage, staged
 from sfumato.textform import Parameter
@@ -201,7 +201,7 @@ def read(
         quote=quote,
         encoding=encoding,
         sheet=sheet,
-        texts=tuple(column for column, recodes in wanted.items() if recodes.steps[0].needs_text),
+        texts=tuple(column for column, recodes in wanted.items() if recodes.needs_text),
     )
     source = find_source(origin, reading)
     if quasi is None or sensitive is None:
@@ -321,7 +321,7 @@ def _wanted(
     both = sorted(set(bins) & set(recode))
     if both:
         raise UsageError(f"Column {both[0]!r} has bins and a recode. Write one recode for both.")
-    wanted = {column: Recodes((Bins.of(edges),)) for column, edges in bins.items()}
+    wanted = {column: Recodes((Recode.bins(edges),)) for column, edges in bins.items()}
     return wanted | {
         column: Recodes.of(text) if isinstance(text, str) else text
         for column, text in recode.items()
@@ -330,7 +330,6 @@ def _wanted(
 
 __all__ = [
     "MOST_ROWS_PER_PERSON",
-    "Bins",
     "Missing",
     "Source",
     "Table",
