@@ -34,7 +34,9 @@ def mondrian(axes: Sequence[MergedAxis], places: Any, people: Any, k: int) -> An
     while waiting:
         members = waiting.pop()
         held = people[members]
-        widths = [axis.penalty(own) for axis, own in zip(axes, places[:, members], strict=True)]
+        widths = [
+            axis.penalties(own)[-1] for axis, own in zip(axes, places[:, members], strict=True)
+        ]
         for column in np.argsort(widths)[::-1]:
             own = places[column, members]
             order = np.argsort(own, kind="stable")

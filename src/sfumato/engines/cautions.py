@@ -99,7 +99,8 @@ def repeating_columns(table: Table) -> Iterator[Repeating]:
     table = replace(table, source=table.source.origin)
     plain = [
         field.name for field in table.source.schema
-        if field.name not in table.sensitive and _names_people(field.type)
+        if field.name not in table.sensitive
+        and (pa.types.is_integer(field.type) or pa.types.is_string(field.type))
     ]  # fmt: skip
     batch = _first_rows(table, plain)
     if batch is None:
@@ -116,14 +117,6 @@ def _first_rows(table: Table, columns: Sequence[str]) -> pa.RecordBatch | None:
     batch = next(iter(table.batches([*table.sensitive, *columns], SEEN)), None)
     batch = None if batch is None else drop_missing(table, batch.slice(0, SEEN))
     return None if batch is None or batch.num_rows < _LEAST else batch
-
-
-def _names_people(kind: pa.DataType) -> bool:
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    return bool(
-        pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    )
 
 
 def _codes(array: pa.Array) -> tuple[IntArray, int]:

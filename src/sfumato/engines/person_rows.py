@@ -40,20 +40,18 @@ class ForPeople:
             return ""
         moved = [
             (abs(now - before), histogram.column, value, before, now)
-            for histogram, whole in zip(
-                drawn.histograms.values(), self.all_rows.values(), strict=True
-            )
+            for histogram in drawn.histograms.values()
             for value, before, now in zip(
-                histogram.values, whole.shares, histogram.shares, strict=True
+                histogram.values,
+                self.all_rows[histogram.column].shares,
+                histogram.shares,
+                strict=True,
             )
         ]
         _, column, value, before, now = max(moved, key=lambda each: each[0])
-        counted = self.rule.counted
-        more = (
-            f"SUM({counted}) answers about rows."
-            if counted
-            else ("With --count-rows NAME sums of NAME answer about rows.")
-        )
+        more = "With --count-rows NAME sums of NAME answer about rows."
+        if self.rule.counted:
+            more = f"SUM({self.rule.counted}) answers about rows."
         return (
             f"Shares are of people now, one row each: {value_text(value)} in {column!r} has "
             f"{100 * float(before):.1f} % of the rows and {100 * float(now):.1f} % of the drawn "

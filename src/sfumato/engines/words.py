@@ -49,7 +49,11 @@ class Facts:
     ) -> Facts:
         """What a plan would say of itself."""
         kind = KINDS[plan.kind]
-        shown = counted if kind is BucketedRelease else {n: bare(h) for n, h in counted.items()}
+        shown = (
+            counted
+            if kind is BucketedRelease
+            else {n: _domain(n, h.values) for n, h in counted.items()}
+        )
         return cls(kind, mechanism, guarantee, plan.public(), shown, plan.withheld)
 
     def statement(self) -> list[str]:
@@ -197,12 +201,8 @@ class Facts:
             )
 
 
-def bare(histogram: Histogram) -> Histogram:
-    """A domain without its counts."""
-    return _domain(histogram.column, histogram.values)
-
-
 def _domain(column: str, values: tuple[Value, ...]) -> Histogram:
+    """Values without their counts."""
     return Histogram(column, values, np.zeros(len(values), np.int64))
 
 

@@ -158,18 +158,15 @@ def _load(source: Source, connection: duckdb.DuckDBPyConnection, progress: Progr
 
     def renamed() -> Iterator[pa.RecordBatch]:
         nonlocal rows
-        try:
-            for batch in source.batches(source.schema.names, 1 << 17):
-                rows += batch.num_rows
-                progress("reading", rows, 0)
-                yield pa.RecordBatch.from_arrays(list(map(_countable, batch.columns)), names)
-        except Exception as error:
-            source.failure = error  # for `reading_errors`
-            raise
+        for batch in source.batches(source.schema.names, 1 << 17):
+            rows += batch.num_rows
+            progress("reading", rows, 0)
+            yield pa.RecordBatch.from_arrays(list(map(_countable, batch.columns)), names)
 
     schema = pa.schema(list(zip(names, types, strict=True)))
-    connection.register("incoming", pa.RecordBatchReader.from_batches(schema, renamed()))
-    with reading_errors(source):
+    with reading_errors() as watched:
+        stream = pa.RecordBatchReader.from_batches(schema, watched(renamed()))
+        connection.register("incoming", stream)
         connection.execute("CREATE TABLE people AS SELECT * FROM incoming")
     connection.unregister("incoming")
     return rows

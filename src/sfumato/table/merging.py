@@ -8,7 +8,7 @@ order of the rows does not matter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,18 +30,15 @@ class MergedAxis:
     size: int
     positions: FloatArray | None = None
 
-    def penalty(self, places: IntArray) -> float:
-        """The normalized certainty penalty of showing these places as one range or set.
-
-        >>> MergedAxis(5, np.array([0.0, 1, 2, 3, 10])).penalty(np.array([1, 3]))
-        0.2
-        >>> MergedAxis(4).penalty(np.array([0, 3, 3]))
-        0.5
-        """
-        return float(self.penalties(places)[-1])
-
     def penalties(self, places: IntArray) -> FloatArray:
-        """The penalty of every beginning of a list of places."""
+        """The normalized certainty penalty of showing places as one range or set, for every
+        beginning of a list of them.
+
+        >>> MergedAxis(5, np.array([0.0, 1, 2, 3, 10])).penalties(np.array([1, 3])).tolist()
+        [0.0, 0.2]
+        >>> MergedAxis(4).penalties(np.array([0, 3, 3])).tolist()
+        [0.0, 0.5, 0.5]
+        """
         if self.positions is not None:
             numbers = self.positions[places]
             whole = self.positions[-1] - self.positions[0]
@@ -63,23 +60,16 @@ def classes(axes: Sequence[MergedAxis], places: IntArray, people: IntArray, k: i
     >>> classes([age], np.array([[0, 1, 2, 3, 4, 5]]), np.ones(6, int), 3).tolist()
     [0, 0, 0, 1, 1, 1]
     """
-    class_of = np.zeros(places.shape[1], np.int64)
-    for number, members in enumerate(_leaves(axes, places, people, k)):
-        class_of[members] = number
-    return class_of
-
-
-def _leaves(
-    axes: Sequence[MergedAxis], places: IntArray, people: IntArray, k: int
-) -> Iterator[IntArray]:
+    class_of, number = np.zeros(places.shape[1], np.int64), 0
     waiting = [np.arange(places.shape[1])]
     while waiting:
         members = waiting.pop()
         cut = _best_cut(axes, places[:, members], people[members], k)
         if cut is None:
-            yield members
+            class_of[members], number = number, number + 1
         else:
             waiting += [members[cut], members[~cut]]
+    return class_of
 
 
 def _best_cut(
@@ -134,6 +124,7 @@ def certainty_penalty(
     for members in np.split(order, starts[1:]):
         size = int(people[members].sum())
         lost += size * sum(
-            axis.penalty(positions[members]) for axis, positions in zip(axes, places, strict=True)
+            float(axis.penalties(positions[members])[-1])
+            for axis, positions in zip(axes, places, strict=True)
         )
     return lost / (int(people.sum()) * len(axes))

@@ -214,14 +214,26 @@ def is_spark_frame(origin: Any) -> bool:
 
 
 @contextmanager
-def reading_errors() -> Iterator[None]:
+def reading_errors() -> Iterator[Callable[[Batches], Batches]]:
     """Where DuckDB scans a stream: why it broke off, a limit or somebody who interrupts, which
-    DuckDB wraps into an error of its own, with the whole traceback."""
+    DuckDB wraps into an error of its own, with the whole traceback; and what went wrong in batches
+    that are watched."""
     import duckdb
 
+    failures: list[Exception] = []
+
+    def watched(batches: Batches) -> Batches:
+        try:
+            yield from batches
+        except Exception as error:
+            failures.append(error)
+            raise
+
     try:
-        yield
+        yield watched
     except (duckdb.Error, RuntimeError) as error:
+        if failures:
+            raise failures[0] from None
         current_limits().check()
         if re.search("Query interrupted|KeyboardInterrupt", str(error)):
             raise KeyboardInterrupt from None
