@@ -117,7 +117,12 @@ class Parameter:
             if text in self.options:
                 return text
             raise self._refused(repr(given), owner)
-        number = rational(given, self.name, owner)
+        try:
+            number = rational(given, self.name, owner)
+        except UsageError:
+            if self.whole:
+                raise self._refused(repr(given), owner) from None
+            raise
         inside = (
             (self.above is None or number > self.above)
             and (self.least is None or number >= self.least)
