@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -254,14 +255,17 @@ def estimate_text(
 ) -> str:
     """Value, standard error and interval, with as many digits as the error leaves meaningful.
 
-    A number alone is exact. The error stands beside it only where the interval reaches as far to
-    both sides; `whole` numbers have no digits where the interval is wider than one of them.
+    A number alone is exact. The error stands beside it only where it says what the interval says:
+    as far to both sides, by as many errors as under a normal law. `whole` numbers have no digits
+    where the interval is wider than one of them.
     Without a confidence the interval is left out where there is an error.
 
     >>> estimate_text(41.3712, 0.1234, 41.129, 41.613, 0.95)
     '41.37 ± 0.12 (95 %: 41.13 … 41.61)'
     >>> estimate_text(238.0, 9.8, 154.2, 245.4, 0.95, whole=True)
     '238 (95 %: 154 … 245)'
+    >>> estimate_text(172.0, 7.0, 146.0, 198.0, 0.95, whole=True)
+    '172 (95 %: 146 … 198)'
     >>> estimate_text(12.0, 29.0, 0.0, math.inf, 0.95)
     '12 (95 %: 0 … ∞)'
     >>> estimate_text(12000.0, 0.0, 12000.0, 12000.0, 0.95)
@@ -284,7 +288,9 @@ def estimate_text(
         digits = 0
     ends = f"{_number(low, digits)} … {_number(high, digits)}"
     percent = "" if confidence is None else f"{100 * confidence:.6g} %: "
-    if not abs(low + high - 2 * value) <= _LOPSIDED * (high - low) < math.inf:
+    usual = 2 * stderr * NormalDist().inv_cdf((1 + (confidence or 0.95)) / 2)
+    lopsided = max(abs(low + high - 2 * value), abs(high - low - usual))
+    if not lopsided <= _LOPSIDED * (high - low) < math.inf:
         return f"{_number(value, digits)} ({percent}{ends})"
     error = (
         f"{_number(value, digits)} ± {_number(stderr, digits if stderr >= 1 else max(digits, 1))}"
