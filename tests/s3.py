@@ -29,6 +29,7 @@ def s3_server(bucket: str) -> Iterator[str]:
         with patch.dict(os.environ, NAMES | {"AWS_ENDPOINT_URL": endpoint}):
             system = fs.S3FileSystem(endpoint_override=endpoint, allow_bucket_creation=True)
             system.create_dir(bucket)
+            system.delete_dir_contents(bucket)  # servers of one process share their memory
             yield f"s3://{bucket}"
     finally:
         running.stop()
