@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from sfumato.draws import IntArray
+from sfumato.limits import database_memory
 from sfumato.release.records import part_name
 from sfumato.table.staging import LARGE, LocalPeople
 
@@ -140,18 +141,71 @@ def _opened(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
 
 
 def sorted_rows(rows: Batches, many: bool = False) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """Rows in order, and what they hold. DuckDB sorts the codes, and spills where it must."""
-    batches = iter(rows())
-    first = next(batches)
-    places = [f"c{index}" for index in range(first.num_columns)]
-    schema = pa.schema(list(zip(places, first.schema.types, strict=True)))
+    """Rows in order, and what they hold. Those that fit into a word of 64 bits are sorted as such,
+    in a fifth of the time; DuckDB sorts others, and spills where it must.
+
+    >>> people = pa.record_batch({"age": [41, None, 30, 41], "ill": [0, 0, 1, -2]})
+    >>> schema, ordered = sorted_rows(lambda: [people])
+    >>> [list(row.values()) for group in ordered for row in group.to_pylist()]
+    [[30, 1], [41, -2], [41, 0], [None, 0]]
+    """
+    schema = next(iter(rows())).schema
+    spans = _spans(rows, schema)
+    if spans is not None:
+        return schema, _in_words(rows, schema, *spans)
+    places = [f"c{index}" for index in range(len(schema))]
+    numbered = pa.schema(list(zip(places, schema.types, strict=True)))
 
     def given(_: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        for batch in chain([first], batches):
-            yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+        for batch in rows():
+            yield pa.RecordBatch.from_arrays(batch.columns, schema=numbered)
 
-    people = LocalPeople(schema, given, LARGE + many)
-    return first.schema, people.sql("SELECT * FROM people ORDER BY ALL NULLS LAST", *places)
+    people = LocalPeople(numbered, given, LARGE + many)
+    return schema, people.sql("SELECT * FROM people ORDER BY ALL NULLS LAST", *places)
+
+
+def _spans(rows: Batches, schema: pa.Schema) -> tuple[int, list[tuple[int, int]]] | None:
+    """How many rows there are, and of every column the least number and the one after its largest,
+    which stands for a missing one; None where rows do not fit into words, or these into memory."""
+    if any(kind == pa.uint64() or not pa.types.is_integer(kind) for kind in schema.types):
+        return None
+    number, ends = 0, list[list[int]]([] for _ in schema)
+    for batch in rows():
+        number += batch.num_rows
+        for column, seen in zip(batch.columns, ends, strict=True):
+            if column.null_count < len(column):
+                seen += pc.min_max(column).as_py().values()
+    spans = [(min(seen, default=0), max(seen, default=-1) + 1) for seen in ends]
+    bits = sum((none - low).bit_length() for low, none in spans)
+    fits = bits <= 64 and all(none < 1 << 63 for _, none in spans)
+    return (number, spans) if fits and 8 * number <= database_memory() else None
+
+
+def _in_words(
+    rows: Batches, schema: pa.Schema, number: int, spans: Sequence[tuple[int, int]]
+) -> Iterator[pa.RecordBatch]:
+    """The first column stands in the highest bits of a word."""
+    widths = [np.uint64((none - low).bit_length()) for low, none in spans]
+    words, start = np.zeros(number, np.uint64), 0
+    for batch in rows():
+        some = words[start : start + batch.num_rows]
+        for column, width, (low, none) in zip(batch.columns, widths, spans, strict=True):
+            codes = column.cast(pa.int64()).fill_null(none).to_numpy() - low
+            np.left_shift(some, width, out=some)
+            np.bitwise_or(some, codes.view(np.uint64), out=some)
+        start += batch.num_rows
+    words.sort()
+    for start in range(0, number, ROW_GROUP):
+        some, arrays = words[start : start + ROW_GROUP].copy(), list[pa.Array]()
+        for kind, width, (low, none) in zip(
+            schema.types[::-1], widths[::-1], spans[::-1], strict=True
+        ):
+            codes = (some & np.uint64((1 << int(width)) - 1)).view(np.int64)
+            shown = (codes + low).astype(kind.to_pandas_dtype())
+            missing = codes == none - low
+            arrays.append(pa.array(shown, kind, mask=missing if missing.any() else None))
+            some >>= width
+        yield pa.RecordBatch.from_arrays(arrays[::-1], schema=schema)
 
 
 def row_groups(

@@ -69,20 +69,13 @@ class LocalPeople(CodedPeople):
     ) -> None:
         self._schema, self._batches, self._rows = schema, batches, rows
 
-    def _given(self, columns: Sequence[str]) -> Batches:
-        try:
-            yield from self._batches(columns)
-        except BaseException as error:  # DuckDB would say it in its own words
-            self.failure = error
-            raise
-
     def sql(self, query: str, *columns: str) -> Batches:
         schema = pa.schema([self._schema.field(name) for name in columns])
-        reader = pa.RecordBatchReader.from_batches(schema, self._given(columns))
         connection = scratch_database(counting=self._rows > LARGE)
         try:
-            connection.register("people", reader)
-            with reading_errors():
+            with reading_errors() as watched:
+                batches = watched(self._batches(columns))
+                connection.register("people", pa.RecordBatchReader.from_batches(schema, batches))
                 yield from connection.sql(query).to_arrow_reader(_BATCH)
         finally:  # a connection that is left to the collector can crash the process at its end
             connection.close()
