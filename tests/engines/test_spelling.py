@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -148,3 +149,24 @@ def test_what_fails_on_the_way_is_told_as_it_is(tmp_path: Path) -> None:
 
     with pytest.raises(ValueError, match="the wire was cut"):
         spell(tmp_path, COLUMNS, broken)
+
+
+@pytest.mark.parametrize("at_once", [1, 300, 1 << 22])
+@pytest.mark.parametrize("kinds", [("uint8", "int16", "int32"), ("int64", "int8"), ("int64",) * 3])
+def test_words_are_in_the_order_of_rows(
+    kinds: tuple[str, ...], at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Arrow sorts them, missing ones last; three columns of 64 bits fit into no word."""
+    monkeypatch.setattr(spelling, "_AT_ONCE", at_once)
+    draw = np.random.default_rng(len(kinds))
+    columns = []
+    for kind in kinds:
+        ends = np.iinfo(kind)
+        low, high = max(ends.min, -(1 << 45) * (len(kinds) > 2)), min(ends.max, 1 << 45)
+        numbers = draw.choice(draw.integers(low // 2, high // 2, 12), 2000)
+        columns.append(pa.array(numbers, kind, mask=draw.random(2000) < 0.1))
+    table = pa.table(columns, names=[f"c{place}" for place in range(len(kinds))])
+    schema, ordered = spelling.sorted_rows(lambda: table.to_batches(max_chunksize=700))
+    keys = [(name, "ascending") for name in table.column_names]
+    wanted = table.take(pc.sort_indices(table, keys, null_placement="at_end"))
+    assert pa.Table.from_batches([*ordered]).cast(schema).equals(wanted)

@@ -21,13 +21,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from sfumato.draws import IntArray
-from sfumato.limits import database_memory
 from sfumato.release.records import part_name
 from sfumato.table.staging import LARGE, LocalPeople
 
 ROW_GROUP, GROUPS = 250_000, 4  # rows, and how many such groups a part has
 BUCKET = "bucket"
 LISTS = "sensitive.parquet"
+_BEGIN = 16  # bits of a word by which words are taken together
+_AT_ONCE = 1 << 22  # words that are sorted at the same time
 _NONE = np.uint64(0xD6E8FEB86659FD93)  # stands for a missing value in a hash
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _HALVES = np.array([1, _STEP], np.uint64)
@@ -152,7 +153,7 @@ def sorted_rows(rows: Batches, many: bool = False) -> tuple[pa.Schema, Iterator[
     schema = next(iter(rows())).schema
     spans = _spans(rows, schema)
     if spans is not None:
-        return schema, _in_words(rows, schema, *spans)
+        return schema, _in_words(rows, schema, spans)
     places = [f"c{index}" for index in range(len(schema))]
     numbered = pa.schema(list(zip(places, schema.types, strict=True)))
 
@@ -164,48 +165,66 @@ def sorted_rows(rows: Batches, many: bool = False) -> tuple[pa.Schema, Iterator[
     return schema, people.sql("SELECT * FROM people ORDER BY ALL NULLS LAST", *places)
 
 
-def _spans(rows: Batches, schema: pa.Schema) -> tuple[int, list[tuple[int, int]]] | None:
-    """How many rows there are, and of every column the least number and the one after its largest,
-    which stands for a missing one; None where rows do not fit into words, or these into memory."""
+def _spans(rows: Batches, schema: pa.Schema) -> list[tuple[int, int]] | None:
+    """Of every column the least number and the one after its largest, which stands for a missing
+    one; None where a row does not fit into a word."""
     if any(kind == pa.uint64() or not pa.types.is_integer(kind) for kind in schema.types):
         return None
-    number, ends = 0, list[list[int]]([] for _ in schema)
+    ends = list[list[int]]([] for _ in schema)
     for batch in rows():
-        number += batch.num_rows
         for column, seen in zip(batch.columns, ends, strict=True):
             if column.null_count < len(column):
                 seen += pc.min_max(column).as_py().values()
     spans = [(min(seen, default=0), max(seen, default=-1) + 1) for seen in ends]
     bits = sum((none - low).bit_length() for low, none in spans)
-    fits = bits <= 64 and all(none < 1 << 63 for _, none in spans)
-    return (number, spans) if fits and 8 * number <= database_memory() else None
+    return spans if bits <= 64 and all(none < 1 << 63 for _, none in spans) else None
 
 
 def _in_words(
-    rows: Batches, schema: pa.Schema, number: int, spans: Sequence[tuple[int, int]]
+    rows: Batches, schema: pa.Schema, spans: Sequence[tuple[int, int]]
 ) -> Iterator[pa.RecordBatch]:
-    """The first column stands in the highest bits of a word."""
-    widths = [np.uint64((none - low).bit_length()) for low, none in spans]
-    words, start = np.zeros(number, np.uint64), 0
-    for batch in rows():
-        some = words[start : start + batch.num_rows]
-        for column, width, (low, none) in zip(batch.columns, widths, spans, strict=True):
-            codes = column.cast(pa.int64()).fill_null(none).to_numpy() - low
-            np.left_shift(some, width, out=some)
-            np.bitwise_or(some, codes.view(np.uint64), out=some)
-        start += batch.num_rows
-    words.sort()
-    for start in range(0, number, ROW_GROUP):
-        some, arrays = words[start : start + ROW_GROUP].copy(), list[pa.Array]()
-        for kind, width, (low, none) in zip(
-            schema.types[::-1], widths[::-1], spans[::-1], strict=True
-        ):
-            codes = (some & np.uint64((1 << int(width)) - 1)).view(np.int64)
-            shown = (codes + low).astype(kind.to_pandas_dtype())
-            missing = codes == none - low
-            arrays.append(pa.array(shown, kind, mask=missing if missing.any() else None))
-            some >>= width
-        yield pa.RecordBatch.from_arrays(arrays[::-1], schema=schema)
+    """The first column stands in the highest bits of a word; of very many words those that begin
+    alike are sorted at once."""
+    widths = [(none - low).bit_length() for low, none in spans]
+    rest = np.uint64(max(sum(widths) - _BEGIN, 0))
+
+    def words() -> Iterator[Words]:
+        for batch in rows():
+            packed = np.zeros(batch.num_rows, np.uint64)
+            for column, width, (low, none) in zip(batch.columns, widths, spans, strict=True):
+                codes = column.cast(pa.int64()).fill_null(none).to_numpy() - low
+                np.left_shift(packed, np.uint64(width), out=packed)
+                np.bitwise_or(packed, codes.view(np.uint64), out=packed)
+            yield packed
+
+    counts = np.zeros(1 << _BEGIN, np.int64)
+    for packed in words():
+        counts += np.bincount((packed >> rest).view(np.int64), minlength=len(counts))
+    upto, first = np.append(0, np.cumsum(counts)), 0
+    while upto[first] < upto[-1]:
+        last = max(int(np.searchsorted(upto, upto[first] + _AT_ONCE, "right")) - 1, first + 1)
+        some, at = np.empty(upto[last] - upto[first], np.uint64), 0
+        for packed in words():
+            begin = packed >> rest
+            chosen = packed[(begin >= first) & (begin < last)]
+            some[at : at + len(chosen)], at = chosen, at + len(chosen)
+        some.sort()
+        for start in range(0, len(some), ROW_GROUP):
+            yield _of_words(some[start : start + ROW_GROUP].copy(), schema, widths, spans)
+        first = last
+
+
+def _of_words(
+    words: Words, schema: pa.Schema, widths: Sequence[int], spans: Sequence[tuple[int, int]]
+) -> pa.RecordBatch:
+    arrays = list[pa.Array]()
+    for kind, width, (low, none) in reversed([*zip(schema.types, widths, spans, strict=True)]):
+        codes = (words & np.uint64((1 << width) - 1)).view(np.int64)
+        missing = codes == none - low
+        shown = (codes + low).astype(kind.to_pandas_dtype())
+        arrays.append(pa.array(shown, kind, mask=missing if missing.any() else None))
+        words >>= np.uint64(width)
+    return pa.RecordBatch.from_arrays(arrays[::-1], schema=schema)
 
 
 def row_groups(
