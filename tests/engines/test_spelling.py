@@ -168,5 +168,5 @@ def test_words_are_in_the_order_of_rows(
     table = pa.table(columns, names=[f"c{place}" for place in range(len(kinds))])
     schema, ordered = spelling.sorted_rows(lambda: table.to_batches(max_chunksize=700))
     keys = [(name, "ascending") for name in table.column_names]
-    wanted = table.take(pc.sort_indices(table, keys, null_placement="at_end"))
+    wanted = table.take(pc.sort_indices(table, keys))
     assert pa.Table.from_batches([*ordered]).cast(schema).equals(wanted)
