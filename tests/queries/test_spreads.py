@@ -147,6 +147,35 @@ def test_one_person_has_no_sample_variance(make_release: MakeRelease) -> None:
     assert [answer.rows()[0][name] for name in answer.aggregates] == [0.0, None, None]
 
 
+@pytest.mark.parametrize("promise", ["l-diversity(4)", "rho-privacy(0.3, 0.5)", "small-sum(4)"])
+def test_what_is_empty_for_want_of_people_is_said(promise: str, tmp_path) -> None:
+    """The age of those whose age is missing is SQL's own NULL."""
+    draw = np.random.default_rng(2)
+    age = pa.array(draw.integers(20, 60, 900), mask=draw.random(900) < 0.05)
+    table = pa.table({"age": age, "ill": draw.choice(list("abcdefgh"), 900)})
+    sf.publish(table, promise, to=tmp_path / "r", quasi=["age"], sensitive="ill", seed=1)
+    release = sf.open(tmp_path / "r")
+    sql = "SELECT age, {} AS a, COUNT(*) AS n FROM release WHERE ill = 'a' GROUP BY age"
+    for aggregate in ("VAR_POP(age)", "AVG(age)", "MEDIAN(age)"):
+        answer = release.sql(sql.format(aggregate))
+        empty = sum(
+            row["a"] is None and row["age"] is not None and row["n_high"] > 0
+            for row in answer.rows()
+        )
+        assert empty
+        assert answer.note.startswith(f"a is empty in {empty} of {len(answer)} rows: as far as")
+        assert answer.note == answer.to_json()["note"]
+        assert answer.note in str(answer)
+        assert answer.note in answer._repr_html_()
+        assert "a_untold" not in answer.columns
+    alone = release.sql("SELECT VAR_POP(age) AS v FROM release WHERE ill = 'a' AND age = 21")
+    assert str(alone).startswith("(none)\nv is empty: as far as")
+    for plain in ("COUNT(*)", "AVG(age) FILTER (WHERE age > 500)", "SUM(age) / SUM(age - age)"):
+        assert not release.sql(sql.format(plain)).note
+    of_nobody = "SELECT age, AVG(age) FROM release WHERE ill = 'a' AND age IS NULL GROUP BY age"
+    assert not release.sql(of_nobody, keys=True).note
+
+
 OF_SUMS = [rule for rule in dict.fromkeys(AGGREGATES.values()) if not rule.order]
 
 

@@ -152,7 +152,7 @@ class Answer:
 
     def __repr__(self) -> str:
         if len(self) == 1 and [self.columns] == [self._parts(name) for name in self.aggregates]:
-            return self._text(self.rows()[0], self.aggregates[0])
+            return "\n".join([self._text(self.rows()[0], self.aggregates[0]), *self._rest()])
         titles, lines = self._cells()
         table = text_table(titles, lines, [name in self.aggregates for name in titles])
         return "\n".join([table, *self._rest()])
@@ -190,6 +190,12 @@ class Answer:
         more = len(self) - MOST_SHOWN
         rest = [f"… and {more:,} more rows"] if more > 0 else []
         return [*rest, self.note] if self.note else rest
+
+
+def has_error(table: pa.Table, name: str) -> bool:
+    """Whether an aggregate is more than a rounding off in any row."""
+    least = pc.multiply(pc.abs(table.column(name)), _ROUNDING)
+    return bool(pc.any(pc.greater(table.column(f"{name}_stderr"), least)).as_py())
 
 
 def without(table: pa.Table, hidden: Mapping[str, pa.ChunkedArray]) -> pa.Table:

@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from sqlglot import exp
 
 from sfumato.columns import Range, Values
@@ -17,13 +18,13 @@ from sfumato.errors import QueryError
 from sfumato.limits import check_rows
 from sfumato.operators.estimator import Estimated, Forms, Moments, Totals
 from sfumato.queries.aggregates import Aggregate
-from sfumato.queries.answer import Answer
+from sfumato.queries.answer import Answer, has_error
 from sfumato.queries.bending import furthest
 from sfumato.queries.bucketed import BucketedSource
 from sfumato.queries.classes import ByValue, LineClasses, different
 from sfumato.queries.ordered import add_ordered, check_number
 from sfumato.queries.perturbed_source import PerturbedSource
-from sfumato.queries.question import ENDS, Question, Term
+from sfumato.queries.question import ESTIMATED, Question, Term
 from sfumato.queries.question_plan import Planned, QuestionPlan
 from sfumato.queries.ranges import GeneralizedSource
 from sfumato.queries.session import Session, session_of
@@ -67,6 +68,8 @@ def answer(release: Release, question: Question, request: Request) -> Answer:
         if output.of == "aggregate"
     }
     check_rows(len(table))
+    told = table.num_columns - len(shown)
+    table, untold = table.select(range(told)), table.columns[told:]
     table = source.finish(question, table, list(shown))
     counts = frozenset(name for name, aggregate in shown.items() if aggregate.counts)
     chosen = question.limit is not None and any(
@@ -74,9 +77,23 @@ def answer(release: Release, question: Question, request: Request) -> Answer:
         for ordering in question.order
         for column in ordering.tree.find_all(exp.Column)
     )
-    note = _LUCK if chosen and question.sensitive and not source.holds_largest else ""
+    uncertain = any(has_error(table, name) for name in shown)
+    notes = [_LUCK] if chosen and uncertain and not source.holds_largest else []
+    notes += _untold(dict(zip(shown, untold, strict=True)), len(table))
     name = _estimator(source, request) if question.sensitive else ""
-    return Answer(table, tuple(shown), request.confidence, name, counts, note)
+    return Answer(table, tuple(shown), request.confidence, name, counts, " ".join(notes))
+
+
+def _untold(columns: dict[str, pa.ChunkedArray], rows: int) -> list[str]:
+    """Where aggregates are missing although somebody may be there."""
+    many = {name: int(pc.sum(flags).as_py() or 0) for name, flags in columns.items()}
+    texts = [
+        f"{name} is empty" + (f" in {number:,} of {rows:,} rows" if rows > 1 else "")
+        for name, number in many.items()
+        if number
+    ]
+    reason = "as far as the release tells, there may be too few people, or none who differ."
+    return [f"{', '.join(texts)}: {reason}"] if texts else []
 
 
 def _estimator(source: QuestionSource, request: Request) -> str:
@@ -144,7 +161,7 @@ def estimates(source: QuestionSource, question: Question, request: Request) -> p
         totals = _totals(source, summed, planned, forms, estimated)
         cut = name != "inverse"  # a quotient that is shown is one that can be
         columns = _columns(aggregate, totals, request.quantile, cut)
-        rows |= {f"a{index}{end}": array for end, array in zip(ENDS, columns, strict=True)}
+        rows |= {f"a{index}{end}": array for end, array in zip(ESTIMATED, columns, strict=True)}
     return pa.table(rows)
 
 
@@ -194,7 +211,7 @@ def _totals(
 
 
 def _columns(aggregate: Aggregate, totals: Totals, quantile: float, cut: bool) -> list[pa.Array]:
-    """Value, standard error and ends of the interval of an aggregate."""
+    """Value, standard error and ends of the interval of an aggregate, and where it is untold."""
     with np.errstate(all="ignore"):
         if aggregate.bends:
             value, stderr, low, high = furthest(aggregate, totals, quantile)
@@ -208,9 +225,15 @@ def _columns(aggregate: Aggregate, totals: Totals, quantile: float, cut: bool) -
             low, high = ends(value, stderr, quantile, gradient)
             if cut:
                 value = np.fmin(np.fmax(value, low), high)
+    # what SQL divides by is noisy: a sum that is counted, or to which nobody adds, is its own NULL
+    noisy = (np.diagonal(totals.noise)[:, int(aggregate.is_quotient) :] > 0).any(axis=1)
+    untold = ~defined & (totals.present & np.isfinite(totals.values)).all(axis=0) & noisy
     return [
-        pa.array(array, pa.float64(), mask=~defined, from_pandas=False)
-        for array in (value, stderr, low, high)
+        *(
+            pa.array(array, pa.float64(), mask=~defined, from_pandas=False)
+            for array in (value, stderr, low, high)
+        ),
+        pa.array(untold.astype(np.float64)),
     ]
 
 

@@ -30,7 +30,7 @@ from sfumato.operators.base import FloatArray
 from sfumato.queries.aggregates import COUNT, Aggregate, Call
 from sfumato.queries.classes import numbered, numbers_of
 from sfumato.queries.dialect import Node
-from sfumato.queries.question import ENDS, Question, Term
+from sfumato.queries.question import ENDS, ESTIMATED, Question, Term
 from sfumato.queries.statements import RecordSums, all_of, as_double, named, over
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def add_ordered(
     keys = [f"k{index}" for index in range(len(question.keys))]
     columns = {name: table.column(name) for name in keys}
     for number, position in enumerate(plain):
-        columns |= {f"a{position}{end}": table.column(f"a{number}{end}") for end in ENDS}
+        columns |= {f"a{position}{end}": table.column(f"a{number}{end}") for end in ESTIMATED}
     for position, aggregate in enumerate(question.aggregates):
         if position in plain:
             continue
@@ -77,7 +77,7 @@ def add_ordered(
         else:
             estimate = _of_domain(call, question, source)
         at = _aligned(table, estimate, keys)
-        columns |= {f"a{position}{end}": estimate.column(f"a0{end}").take(at) for end in ENDS}
+        columns |= {f"a{position}{end}": estimate.column(f"a0{end}").take(at) for end in ESTIMATED}
     return pa.table(columns)
 
 
@@ -119,7 +119,8 @@ def _of_domain(call: Call, question: Question, source: QuestionSource) -> pa.Tab
 
 def _exact(keys: pa.Table, values: pa.ChunkedArray | pa.Array) -> pa.Table:
     nothing = pc.if_else(values.is_null(), pa.scalar(None, pa.float64()), 0.0)
-    errors = {"a0": values, "a0_stderr": nothing, "a0_low": values, "a0_high": values}
+    columns = (values, nothing, values, values, nothing)
+    errors = {f"a0{end}": array for end, array in zip(ESTIMATED, columns, strict=True)}
     named_keys = {name: keys.column(name) for name in keys.column_names if name.startswith("k")}
     return pa.table({**named_keys, **errors})
 
@@ -201,7 +202,8 @@ class _Quantile:
         estimates = self.evaluate(
             replace(self.question, aggregates=(Aggregate.of(counted), *differences))
         )
-        number, many = numbers_of(estimates.column("a0")), len(thresholds)
+        many = len(thresholds)
+        number, error = (numbers_of(estimates.column(name)) for name in ("a0", "a0_stderr"))
 
         def by_threshold(end: str) -> FloatArray:
             columns = [numbers_of(estimates.column(f"a{index + 1}{end}")) for index in range(many)]
@@ -209,13 +211,13 @@ class _Quantile:
 
         middle, low, high = (by_threshold(end) for end in ("", "_low", "_high"))
         rows = [
-            self._row(thresholds, number[r], middle[:, r], low[:, r], high[:, r])
+            self._row(thresholds, number[r], error[r], middle[:, r], low[:, r], high[:, r])
             for r in range(len(estimates))
         ]
         columns = {
             name: estimates.column(name) for name in estimates.column_names if name[0] == "k"
         }
-        for position, end in enumerate(ENDS):
+        for position, end in enumerate(ESTIMATED):
             columns[f"a0{end}"] = pa.array([row[position] for row in rows], pa.float64())
         return pa.table(columns)
 
@@ -235,13 +237,14 @@ class _Quantile:
         self,
         thresholds: FloatArray,
         number: float,
+        error: float,
         middle: FloatArray,
         low: FloatArray,
         high: FloatArray,
     ) -> Sequence[float | None]:
         """Value, error and interval from D at every threshold."""
         if not len(thresholds) or not number > 0:
-            return (None,) * 4
+            return *(None,) * len(ENDS), float(len(thresholds) > 0 and number <= 0 < error)
         rising = made_to_rise(middle)
         first, last = passing(
             rising,
@@ -255,7 +258,7 @@ class _Quantile:
         rising[-1] = max(rising[-1], number)
         value = self._at(thresholds, np.minimum(rising, number))
         first, last = min(first, value), max(last, value)
-        return value, (last - first) / (2 * self.quantile), first, last
+        return value, (last - first) / (2 * self.quantile), first, last, 0.0
 
     def _at(self, values: FloatArray, up_to: FloatArray) -> float:
         """From thresholds and the number of records up to each; the last is all."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 ANSWER = "o"  # the table that HAVING and ORDER BY speak of
 ERRORS = ("stderr", "low", "high")  # what stands beside an aggregate
 ENDS = ("", *(f"_{error}" for error in ERRORS))  # of the names of its columns
+ESTIMATED = (*ENDS, "_untold")  # and, among estimates, 1 where it is missing for want of people
 
 
 @dataclass(frozen=True, eq=False)

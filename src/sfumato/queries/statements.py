@@ -21,7 +21,7 @@ from sqlglot.errors import SqlglotError
 
 from sfumato.errors import QueryError
 from sfumato.queries.dialect import Node, sql_text
-from sfumato.queries.question import ANSWER, ENDS, Ordering, Question, Term
+from sfumato.queries.question import ANSWER, ENDS, ESTIMATED, Ordering, Question, Term
 from sfumato.queries.recoded import ranked
 from sfumato.release.records import glob_escaped, scan
 
@@ -235,13 +235,16 @@ def _filtered(aggregate: Node, where: Sequence[Node]) -> Node:
 
 
 def answer_columns(question: Question) -> list[tuple[str, str]]:
-    """The columns of a table of estimates, and their names in the answer."""
+    """The columns of a table of estimates, and their names in the answer; last, and in no answer,
+    what aggregates do not tell."""
     columns: list[tuple[str, str]] = []
     for output in question.outputs:
         inner_name = f"{'k' if output.of == 'key' else 'a'}{output.index}"
         ends = ENDS if output.of == "aggregate" else ("",)
         columns += [(inner_name + end, output.name + end) for end in ends]
-    return columns
+    shown = [output for output in question.outputs if output.of == "aggregate"]
+    end = ESTIMATED[-1]
+    return [*columns, *((f"a{output.index}{end}", output.name + end) for output in shown)]
 
 
 def answer(question: Question, source: str) -> str:
@@ -274,7 +277,7 @@ def grid(question: Question, source: str, domains: Sequence[str]) -> str:
     for position, aggregate in enumerate(question.aggregates):
         nobody = None if aggregate.rule is None else aggregate.rule.of_nobody
         empty = "NULL" if nobody is None else f"{nobody}::DOUBLE"
-        for end in ENDS:
+        for end in ESTIMATED:
             name = f"a{position}{end}"
             columns.append(f"CASE WHEN e.there THEN e.{name} ELSE {empty} END AS {name}")
     same = [f"e.k{n} IS NOT DISTINCT FROM {name}.value" for n, name in enumerate(domains)]

@@ -311,6 +311,7 @@ def query(
             "rows": document["rows"][:MOST_ROWS],
             "left_off": max(len(document["rows"]) - MOST_ROWS, 0),
             "estimates": estimates,
+            "note": answer.note,
         }
     )
 

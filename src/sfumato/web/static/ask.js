@@ -131,6 +131,7 @@ export function askBox(target, summary, place = "release") {
     );
     if (found.left_off)
       parts.push(h("p", { class: "quiet" }, `${plural(found.left_off, "further row")} left off.`));
+    if (found.note) parts.push(h("p", { class: "quiet" }, found.note));
     parts.push(takeAlong(found, place));
     put(answer, parts);
     announce(`Answered with ${plural(rows.length, "row")}`);
