@@ -261,6 +261,15 @@ def test_quasi_values_survive(tmp_path: Path, entry: str) -> None:
     assert set(records.column("disease").to_pylist()) <= {"a", "b", "c", "d"}
 
 
+@pytest.mark.parametrize("name", ["bytes", "instants", "empty-strings", "uint64"])
+def test_values_are_shown_in_sets_and_ranges(tmp_path: Path, name: str) -> None:
+    data = pa.table({"x": COLUMNS[name], "disease": every(["a", "b", "c", "d"])})
+    table = sf.read(data, quasi="x", sensitive="disease")
+    release, receipt = tmp_path / "release", tmp_path / "receipt"
+    sf.publish(table, "l-diversity(2)", to=release, mechanism="heterogeneous", receipt=receipt)
+    assert sf.audit(table, release, receipt=receipt).holds
+
+
 @pytest.mark.parametrize("entry", EVERY, indirect=True)
 def test_sensitive_values_survive(tmp_path: Path, entry: str) -> None:
     """As many different values as before; a missing one counts as a value of its own."""

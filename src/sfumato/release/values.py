@@ -14,7 +14,7 @@ from sfumato.draws import IntArray
 
 
 def typed_values(values: tuple[Any, ...], kind: pa.DataType) -> pa.Array:
-    """Values as they stand in JSON, back in their own type.
+    """Values as they stand in JSON, back in their own type; those that have it already, too.
 
     >>> typed_values(("2026-11-15", None), pa.date32()).to_pylist()
     [datetime.date(2026, 11, 15), None]
@@ -23,7 +23,7 @@ def typed_values(values: tuple[Any, ...], kind: pa.DataType) -> pa.Array:
     if pa.types.is_boolean(kind):
         return pa.array(values, kind)
     if pa.types.is_binary(kind):
-        return pa.array([None if v is None else bytes.fromhex(v) for v in values], kind)
+        return pa.array([bytes.fromhex(v) if isinstance(v, str) else v for v in values], kind)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return pa.array([float(v) if isinstance(v, str) else v for v in values], kind)
     if pa.types.is_time(kind) or pa.types.is_timestamp(kind):
