@@ -40,7 +40,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, st
         "OpenedRelease": (opened, "l-diversity(2)"),
         "Answer": (
             opened.sql("SELECT ill, COUNT(*) FROM release WHERE age % 2 = 1 GROUP BY ill"),
-            "±",
+            "(95 %",
         ),
         "Verdict": (sf.audit(table, opened), "The release keeps its promise"),
         "Outcome": (
