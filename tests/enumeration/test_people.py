@@ -20,6 +20,7 @@ from sfumato.draws import Draws
 from sfumato.engines.choosing import choose_plan, profile_for
 from sfumato.engines.person_rows import for_people
 from sfumato.engines.publishing import publish
+from sfumato.engines.run import Run
 from sfumato.errors import InfeasibleGuarantee
 from sfumato.guarantees import OddsGuarantee, parse_guarantee
 from sfumato.mechanisms import parse_mechanism
@@ -105,10 +106,10 @@ def test_no_reader_learns_more_about_a_person(way: str, rows: int) -> None:
         mechanism, draws = parse_mechanism(way), Draws.from_seed(number)
         if way == "fine-grain":
             mechanism = parse_mechanism("fine-grain(objective=counts)")
-        people = for_people(table, promise, mechanism, draws)
-        profile = profile_for(people.table, people.guarantee, mechanism)
+        people = for_people(Run(table, promise, mechanism, draws))
+        profile = profile_for(people.table, people.promise, mechanism)
         try:
-            _, plan = choose_plan(profile, people.guarantee, mechanism, draws)
+            _, plan = choose_plan(profile, people.promise, mechanism, draws)
         except InfeasibleGuarantee:
             continue
         assert isinstance(plan, PerturbedPlan)

@@ -58,28 +58,19 @@ def with_counts(profile: Profile, possible: Sequence[Mechanism], table: Table) -
 
     Of many values bins are counted for a mechanism that was named, not for one among several.
     """
-    several = len(profile.histograms) > 1
-    if (
-        several
-        and profile.holdings is None
-        and any(candidate.needs_holdings for candidate in possible)
-    ):
-        profile = replace(profile, holdings=count_holdings(table, profile.histograms))
-    if several:
-        named = len(possible) == 1 and possible[0].needs_bins  # by itself it is not chosen
-        if named and profile.binned is None and profile.holdings is not None:
-            profile = replace(profile, binned=count_binned(table, profile.holdings))
-        return profile
-    (histogram,) = profile.histograms.values()
-    if profile.cells is None and any(candidate.needs_cells for candidate in possible):
-        profile = replace(profile, cells=count_cells(table, histogram.column))
-    answerable = len(possible) == 1 or len(histogram.values) <= MOST_IN_BLOCKS
-    if (
-        profile.binned is None
-        and answerable
-        and any(candidate.needs_bins for candidate in possible)
-    ):
-        profile = replace(profile, binned=count_binned(table, Holdings.one(histogram)))
+    alone, needs_bins = len(possible) == 1, any(candidate.needs_bins for candidate in possible)
+    if len(profile.histograms) > 1:
+        if profile.holdings is None and any(candidate.needs_holdings for candidate in possible):
+            profile = replace(profile, holdings=count_holdings(table, profile.histograms))
+        holdings, needs_bins = profile.holdings, needs_bins and alone
+    else:
+        (histogram,) = profile.histograms.values()
+        if profile.cells is None and any(candidate.needs_cells for candidate in possible):
+            profile = replace(profile, cells=count_cells(table, histogram.column))
+        holdings = Holdings.one(histogram)
+        needs_bins &= alone or len(histogram.values) <= MOST_IN_BLOCKS
+    if needs_bins and profile.binned is None and holdings is not None:
+        profile = replace(profile, binned=count_binned(table, holdings))
     return profile
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.draws import Draws
-from sfumato.engines.options import RunOptions, Written
+from sfumato.engines.run import RunOptions, Written
 from sfumato.engines.shown import (
     CodedColumn,
     ShownColumn,

@@ -15,10 +15,11 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from functools import partial
 from math import prod
 from pathlib import Path
 
@@ -26,16 +27,14 @@ import numpy as np
 from msgspec import convert
 
 from sfumato.columns import Value, value_to_json
-from sfumato.draws import Draws
+from sfumato.engines.run import Run
 from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
 from sfumato.guarantees import Guarantee, OddsGuarantee, parse_guarantee
-from sfumato.mechanisms import Mechanism, Plan
 from sfumato.mechanisms.perturbed import PerturbedPlan
 from sfumato.operators import General, Operator
 from sfumato.operators.retention import RetentionOperator
 from sfumato.private import MODE, outside_release, require_private
 from sfumato.profile import Histogram, Profile
-from sfumato.table import Table
 
 FORMAT = 2
 SKETCH = 256  # hashes of keys that are remembered of a release
@@ -59,27 +58,21 @@ class Look:
     keys: tuple[int, ...] = ()  # the smallest keyed hashes of the people's keys
 
 
-@dataclass(frozen=True)
-class PublishedPeople:
-    """Who is published, as far as a ledger knows: the key column, and a sketch of the keys."""
+def sketch_of(run: Run) -> tuple[int, ...]:
+    """The smallest keyed hashes of the people's keys, in one pass; none where nobody is repeated.
 
-    key: str | None = None
-    sketch: tuple[int, ...] = ()
-
-    @classmethod
-    def of(cls, table: Table, draws: Draws) -> PublishedPeople:
-        """The smallest keyed hashes, in one pass over the keys; nothing where nobody is repeated.
-
-        Without the key file nobody can try whether somebody is among them.
-        """
-        if table.key is None or draws.origin != "key-file":
-            return cls()
-        smallest = np.empty(0, np.uint64)
-        for batch in table.batches([table.key]):
-            keys = [f"{key}".encode() for key in batch.column(table.key).to_pylist()]
-            hashed = draws.persons("ledger", keys).blocks[:, 0]
-            smallest = np.unique(np.concatenate([smallest, hashed]))[:SKETCH]
-        return cls(table.key, tuple(smallest.tolist()))
+    Without the key file nobody can try whether somebody is among them. Of people with several rows
+    another row may be drawn another time: a fresh look.
+    """
+    table = run.table
+    if table.key is None or run.draws.origin != "key-file" or run.rule is not None:
+        return ()
+    smallest = np.empty(0, np.uint64)
+    for batch in table.batches([table.key]):
+        keys = [f"{key}".encode() for key in batch.column(table.key).to_pylist()]
+        hashed = run.draws.persons("ledger", keys).blocks[:, 0]
+        smallest = np.unique(np.concatenate([smallest, hashed]))[:SKETCH]
+    return tuple(smallest.tolist())
 
 
 def mostly_seen(now: Sequence[int], before: Sequence[int]) -> bool:
@@ -135,30 +128,22 @@ class Ledger:
             for name in named
         )
 
-    def with_release(
-        self,
-        name: str,
-        mechanism: Mechanism,
-        plan: Plan,
-        profile: Profile,
-        draws: Draws,
-        rows: int,
-        people: PublishedPeople,
-    ) -> Ledger:
-        """The ledger with one release more, of so many `rows` of a person; refused beyond the
-        promise."""
-        operators = plan.operators if isinstance(plan, PerturbedPlan) else {}
+    def with_release(self, run: Run) -> Ledger:
+        """The ledger with one release more; refused beyond the promise."""
+        operators = run.plan.operators if isinstance(run.plan, PerturbedPlan) else {}
         kinds = (RetentionOperator, General)
         if not operators or not all(isinstance(operator, kinds) for operator in operators.values()):
             raise UsageError(
-                f"A ledger adds up how far releases raise odds, and '{mechanism}' limits something "
-                "else: two releases by it can be intersected. With --ledger use a mechanism that "
-                "draws each record by itself: uniform, fine-grain or general."
+                f"A ledger adds up how far releases raise odds, and '{run.chosen}' limits "
+                "something else: two releases by it can be intersected. With --ledger use a "
+                "mechanism that draws each record by itself: uniform, fine-grain or general."
             )
+        rows = 1 if run.rule is None else run.rule.rows
+        name, sketch = run.options.release.name, sketch_of(run)
         number = 1 + max((look.number for look in self.looks), default=-1)
         looks = list(self.looks)
         for column, operator in operators.items():
-            values = tuple(_hashed(value) for value in profile.histograms[column].values)
+            values = tuple(_hashed(value) for value in run.profile.histograms[column].values)
             try:
                 gamma = operator.amplification() ** rows
             except ZeroDivisionError:
@@ -166,12 +151,12 @@ class Ledger:
                     f"A published value of column {column!r} may exclude true ones, so no ledger "
                     "can count what it tells. Use uniform."
                 ) from None
-            identity = self._draws_of(column, operator, values, draws, people)
-            looks.append(Look(column, str(gamma), identity, name, number, values, people.sketch))
+            identity = self._draws_of(run, column, operator, values, sketch)
+            looks.append(Look(column, str(gamma), identity, name, number, values, sketch))
         after = replace(self, looks=tuple(looks))
         # a look at one column may be one at another under its old name
         for column in {look.column: None for look in looks}:
-            self._refuse(after, column, profile)
+            self._refuse(after, column, run.profile)
         return after
 
     def _refuse(self, after: Ledger, column: str, profile: Profile) -> None:
@@ -193,24 +178,24 @@ class Ledger:
 
     def _draws_of(
         self,
+        run: Run,
         column: str,
         operator: Operator,
         values: Sequence[str],
-        draws: Draws,
-        people: PublishedPeople,
+        sketch: tuple[int, ...],
     ) -> str:
         """The same for draws that are the same: see the top of this module.
 
         It follows from the key by a one-way function, so that the ledger does not betray the key.
         """
         fresh = len(self.looks)
-        if not people.sketch:
+        if not sketch:
             return f"fresh {fresh} {column}"
-        text = json.dumps([people.key, column, operator.to_json(), list(values)], sort_keys=True)
-        key = draws.child("ledger").reveal()
+        text = json.dumps([run.table.key, column, operator.to_json(), list(values)], sort_keys=True)
+        key = run.draws.child("ledger").reveal()
         identity = hashlib.sha256((key + text).encode()).hexdigest()
         for look in self.looks:
-            if look.draws.startswith(identity) and mostly_seen(people.sketch, look.keys):
+            if look.draws.startswith(identity) and mostly_seen(sketch, look.keys):
                 return look.draws
         return f"{identity} {fresh}"
 
@@ -243,41 +228,25 @@ class Ledger:
         return ledger
 
 
-class OpenLedger:
-    """A ledger's file, locked: two runs never spend the same room."""
-
-    def __init__(self, path: Path, ledger: Ledger) -> None:
-        self.path, self.ledger = path, ledger
-
-    def enter(self, ledger: Ledger) -> None:
-        """Write it down, before the release is there: what was counted in vain protects too much,
-        what was not counted too little."""
-        partial = self.path.with_name(f".{self.path.name}.partial")
-        partial.unlink(missing_ok=True)
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(ledger.to_text())
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(self.path)
-        self.ledger = ledger
-
-
 @contextmanager
 def open_ledger(
     path: str | Path | None, promise: str | Guarantee | None, usual: Guarantee, release: Path
-) -> Iterator[OpenLedger | None]:
-    """The ledger in a file, or a new one under `promise`, by default that of its first release."""
+) -> Iterator[Callable[[Run], AbstractContextManager[Run]]]:
+    """What counts a run in the ledger of a file, or in a new one under `promise`, by default that
+    of its first release.
+
+    The file stays locked: two runs never spend the same room.
+    """
     if path is None:
         if promise is not None:
             raise UsageError("A promise for all releases together needs its --ledger.")
-        yield None
+        yield nullcontext
         return
     location = Path(path)
     outside_release(location, release, "ledger")
     with _locked(location.with_name(f".{location.name}.lock")):
         if location.exists():
-            yield OpenLedger(location, _read(location, promise))
+            yield partial(_entered, location, _read(location, promise))
             return
         stated = usual if promise is None else parse_guarantee(promise)
         if not isinstance(stated, OddsGuarantee):
@@ -285,7 +254,24 @@ def open_ledger(
                 f"A ledger adds up how far releases raise odds; '{stated}' limits something else. "
                 "Use rho-privacy or fine-rho-privacy."
             )
-        yield OpenLedger(location, Ledger(stated, ()))
+        yield partial(_entered, location, Ledger(stated, ()))
+
+
+@contextmanager
+def _entered(path: Path, ledger: Ledger, run: Run) -> Iterator[Run]:
+    """Refuse a run for which there is no room, and write it down once its records are written,
+    before the release is there: what was counted in vain protects too much, what was not counted
+    too little."""
+    ledger = ledger.with_release(run)
+    yield replace(run, notes=(*run.notes, ledger.note(run.profile.histograms)))
+    hidden = path.with_name(f".{path.name}.partial")
+    hidden.unlink(missing_ok=True)
+    descriptor = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        file.write(ledger.to_text())
+        file.flush()
+        os.fsync(file.fileno())
+    hidden.replace(path)
 
 
 def _read(place: Path, promise: str | Guarantee | None) -> Ledger:

@@ -7,85 +7,60 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sfumato.columns import value_text
 from sfumato.draws import Draws
 from sfumato.engines.choosing import choose_plan, profile_for
 from sfumato.engines.counting import count_holders
 from sfumato.engines.ranking import RankedRows, rank_rows
+from sfumato.engines.run import Run
 from sfumato.errors import InfeasibleGuarantee, UsageError
-from sfumato.guarantees import AllOdds, Guarantee, OddsGuarantee, for_rows
-from sfumato.mechanisms import Mechanism
-from sfumato.profile import Histogram, Profile
+from sfumato.guarantees import OddsGuarantee, for_rows
 from sfumato.release import PersonRule
 from sfumato.table import Table
 
 TRIED = (1, 2, 3, 4)  # rows per person that are compared where none are asked for
 
 
-@dataclass(frozen=True, eq=False)
-class ForPeople:
-    """A table with at most so many rows of a person, and the promise that plans are made with."""
-
-    table: Table
-    guarantee: Guarantee
-    rule: PersonRule | None = None
-    all_rows: Mapping[str, Histogram] | None = None  # where one row of each person was drawn
-
-    def note(self, drawn: Profile) -> str:
-        """What drawing one row of each person did to the value whose share it moved most."""
-        if self.all_rows is None or not self.rule or not self.rule.suppressed:
-            return ""
-        moved = [
-            (abs(now - before), histogram.column, value, before, now)
-            for histogram in drawn.histograms.values()
-            for value, before, now in zip(
-                histogram.values,
-                self.all_rows[histogram.column].shares,
-                histogram.shares,
-                strict=True,
-            )
-        ]
-        _, column, value, before, now = max(moved, key=lambda each: each[0])
-        more = "With --count-rows NAME sums of NAME answer about rows."
-        if self.rule.counted:
-            more = f"SUM({self.rule.counted}) answers about rows."
-        return (
-            f"Shares are of people now, one row each: {value_text(value)} in {column!r} has "
-            f"{100 * float(before):.1f} % of the rows and {100 * float(now):.1f} % of the drawn "
-            f"ones. {more}"
-        )
-
-    def counted(self, profile: Profile) -> Profile:
-        """The people by value, for what is said of people: each may have several values."""
-        if isinstance(self.guarantee, AllOdds) and self.guarantee.holders:
-            return replace(profile, histograms=self.guarantee.holders)
-        return profile
-
-
-def for_people(
-    table: Table,
-    guarantee: Guarantee,
-    mechanism: Mechanism | None,
-    draws: Draws,
-) -> ForPeople:
-    """What is published of a table of people: all of it, where each has one row."""
-    if table.person is None:
-        return ForPeople(table, guarantee)
-    ranked = rank_rows(table, draws.child("people"))
+def for_people(run: Run) -> Run:
+    """The run with what is published of a table of people, and the promise that plans are made
+    with: all rows, where each has one."""
+    run = replace(run, promise=run.guarantee)
+    if run.table.person is None:
+        return run
+    ranked = rank_rows(run.table, run.draws.child("people"))
     if not ranked.people:
-        return ForPeople(table, guarantee)  # nobody: whoever counts the table says so
-    asked = table.rows_per_person
+        return run  # nobody: whoever counts the table says so
+    asked, named = run.table.rows_per_person, run.mechanism
     if asked is not None:
-        return _with_rows(ranked, asked, guarantee, mechanism)
-    able = isinstance(guarantee, OddsGuarantee) and (mechanism is None or mechanism.several_rows)
+        return _with_rows(run, ranked, asked)
+    able = isinstance(run.guarantee, OddsGuarantee) and (named is None or named.several_rows)
     tried = [rows for rows in TRIED if rows <= ranked.most] if able else [1]
-    plans = [_with_rows(ranked, rows, guarantee, mechanism) for rows in tried]
-    if len(plans) == 1:
-        return plans[0]
-    return min(plans, key=lambda each: _loss(each, mechanism, ranked))
+    runs = [_with_rows(run, ranked, rows) for rows in tried]
+    return runs[0] if len(runs) == 1 else min(runs, key=lambda each: _loss(each, ranked))
+
+
+def drawn_note(run: Run) -> str:
+    """What drawing one row of each person did to the value whose share it moved most."""
+    if run.all_rows is None or not run.rule or not run.rule.suppressed:
+        return ""
+    moved = [
+        (abs(now - before), column, value, before, now)
+        for column, drawn in run.profile.histograms.items()
+        for value, before, now in zip(
+            drawn.values, run.all_rows[column].shares, drawn.shares, strict=True
+        )
+    ]
+    _, column, value, before, now = max(moved, key=lambda each: each[0])
+    more = "With --count-rows NAME sums of NAME answer about rows."
+    if run.rule.counted:
+        more = f"SUM({run.rule.counted}) answers about rows."
+    return (
+        f"Shares are of people now, one row each: {value_text(value)} in {column!r} has "
+        f"{100 * float(before):.1f} % of the rows and {100 * float(now):.1f} % of the drawn "
+        f"ones. {more}"
+    )
 
 
 def one_row_each(table: Table, draws: Draws) -> Table:
@@ -110,14 +85,13 @@ def one_row_each(table: Table, draws: Draws) -> Table:
     return replace(chosen, person=None, rows_per_person=None)
 
 
-def _with_rows(
-    ranked: RankedRows, rows: int, guarantee: Guarantee, mechanism: Mechanism | None
-) -> ForPeople:
-    table = ranked.chosen(rows)
+def _with_rows(run: Run, ranked: RankedRows, rows: int) -> Run:
+    guarantee, mechanism, table = run.guarantee, run.mechanism, ranked.chosen(rows)
     assert table.person is not None
     rule = PersonRule(table.person, rows, ranked.withheld(rows), table.count_rows or "")
+    run = replace(run, table=table, rule=rule)
     if rows == 1:
-        return ForPeople(table, guarantee, rule, ranked.histograms)
+        return replace(run, all_rows=ranked.histograms)
     if not isinstance(guarantee, OddsGuarantee):
         raise UsageError(
             f"'{guarantee}' is kept for one row of each person, drawn at random: give "
@@ -129,10 +103,10 @@ def _with_rows(
             f"'{mechanism}' keeps its promise for one row of a person. Give --rows-per-person 1, "
             "or use uniform, whose draws hold for several rows together."
         )
-    return ForPeople(table, promise, rule)
+    return replace(run, promise=promise)
 
 
-def _loss(found: ForPeople, mechanism: Mechanism | None, ranked: RankedRows) -> float:
+def _loss(run: Run, ranked: RankedRows) -> float:
     """The predicted relative error of a count: by the draws, and by what is withheld.
 
     √(e² + m·Σ f(1 − f)·(1/n − 1/N)), n of N rows taken as a random sample, in the terms of
@@ -141,9 +115,9 @@ def _loss(found: ForPeople, mechanism: Mechanism | None, ranked: RankedRows) -> 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what is chosen is planned again, and warns then
-            profile = profile_for(found.table, found.guarantee, mechanism)
+            profile = profile_for(run.table, run.promise, run.mechanism)
             draws = Draws.system()  # for plans that are thrown away
-            _, plan = choose_plan(profile, found.guarantee, mechanism, draws)
+            _, plan = choose_plan(profile, run.promise, run.mechanism, draws)
     except InfeasibleGuarantee:
         return math.inf
     sampled = 0.0

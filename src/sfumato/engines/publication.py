@@ -13,14 +13,12 @@ from msgspec import convert
 
 from sfumato.columns import Column, Values, in_json
 from sfumato.engines.exposure import Exposure
-from sfumato.engines.options import Written
-from sfumato.engines.together import ColumnTold
+from sfumato.engines.run import Run, Written
 from sfumato.engines.words import with_words
 from sfumato.errors import DataError
 from sfumato.guarantees import Guarantee
-from sfumato.mechanisms import Mechanism, Plan
 from sfumato.profile import Profile
-from sfumato.release import Manifest, PersonRule
+from sfumato.release import Manifest
 from sfumato.release.manifest import QuasiK
 from sfumato.results import Result
 from sfumato.table import Table
@@ -96,44 +94,33 @@ def steward_notes(profile: Profile, guarantee: Guarantee) -> tuple[str, ...]:
     return tuple(text for text in left_out if text)
 
 
-def make_manifest(
-    table: Table,
-    profile: Profile,
-    guarantee: Guarantee,
-    mechanism: Mechanism,
-    plan: Plan,
-    written: Written,
-    *,
-    randomness: str,
-    person: PersonRule | None = None,
-    joint: bool = False,
-    together: Sequence[ColumnTold] = (),
-) -> Manifest:
+def make_manifest(run: Run, written: Written) -> Manifest:
     """The manifest of a release, its files still to come."""
+    table, plan, person = run.table, run.plan, run.rule
     public = {**plan.public(), **written.plan}
-    beyond = [sentence.column for sentence in together if sentence.exceeds]
-    if beyond and not joint:  # whether, never how much: that tells counts
+    beyond = [told.column for told in run.together if told.exceeds]
+    if beyond and not run.joint:  # whether, never how much: that tells counts
         public["beyond"] = beyond
     manifest = Manifest.of(
         plan.kind,
         public,
         sfumato=__version__,
         writer=WRITER,
-        mechanism=str(mechanism),
-        guarantee=guarantee.stated(),
+        mechanism=str(run.chosen),
+        guarantee=run.chosen.promised(run.guarantee).stated(),
         rows=written.rows,
         suppressed=plan.withheld + (0 if person is None else person.suppressed),
-        missing=missing_rule(table.missing, written.columns, profile.dropped),
-        randomness=randomness,
+        missing=missing_rule(table.missing, written.columns, run.profile.dropped),
+        randomness=run.draws.origin,
         columns=written.columns,
         quasi_k=None if table.merged is None else convert(table.merged.to_json(), QuasiK),
         statement=(),
         does_not_protect=(),
         caveats=(),
         person=person,
-        joint=joint,
+        joint=run.joint,
     )
-    return with_words(manifest, profile.histograms)
+    return with_words(manifest, run.profile.histograms)
 
 
 def missing_rule(asked: str, columns: Sequence[Column], dropped: int) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sfumato.draws import Draws
 from sfumato.engines.cautions import key_cautions, table_cautions
 from sfumato.engines.choosing import (
     choose_draws,
@@ -29,27 +28,25 @@ from sfumato.engines.counting import (
 )
 from sfumato.engines.engine import LocalEngine
 from sfumato.engines.exposure import exposure_of
-from sfumato.engines.ledger import OpenLedger, PublishedPeople, open_ledger
-from sfumato.engines.options import Follow, RunOptions
-from sfumato.engines.person_rows import for_people
+from sfumato.engines.ledger import open_ledger
+from sfumato.engines.person_rows import drawn_note, for_people
 from sfumato.engines.publication import (
     Publication,
     make_manifest,
     refuse_repeated,
     steward_notes,
 )
-from sfumato.engines.receipts import Receipt, describe_table, receipt_file
+from sfumato.engines.receipts import Receipt, receipt_file
 from sfumato.engines.republishing import as_before
+from sfumato.engines.run import Follow, Run, RunOptions
 from sfumato.engines.spark.engine import SparkEngine
 from sfumato.engines.together import ColumnTold, told_by_columns
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, jointly, parse_guarantee
 from sfumato.guarantees.meaning import meaning_for_a_person
-from sfumato.mechanisms import Mechanism, given_mechanism, parse_mechanism
+from sfumato.mechanisms import Mechanism, Plan, given_mechanism, parse_mechanism
 from sfumato.mechanisms.perturbed import PerturbedPlan
-from sfumato.profile import Profile
-from sfumato.release import BundleWriter, FileEntry, Manifest, Release
-from sfumato.release.manifest import NAME
+from sfumato.release import BundleWriter, Manifest, Release
 from sfumato.storage import address_of, outgoing
 from sfumato.table import Table, as_table
 
@@ -114,53 +111,37 @@ def publish(
     promised = promised.for_columns(table.sensitive)
     if previous is not None:
         table, named = as_before(table, promised, named, key_file, previous)
-    draws = choose_draws(table, seed, key_file)
-    executor, share = engine or table.source.engine, left_out_share(left_out)
+    draws, most = choose_draws(table, seed, key_file), left_out_share(left_out)
     with (
-        receipt_file(receipt, Path(to)) as kept,
-        open_ledger(ledger, ledger_promise, promised, Path(to)) as counted,
+        receipt_file(receipt, Path(to)) as write_receipt,
+        open_ledger(ledger, ledger_promise, promised, Path(to)) as in_ledger,
         outgoing(to) as (folder, store),
     ):
         options = RunOptions(
+            engine=engine or table.source.engine,
             release=folder,
             store=store,
-            left_out=share,
+            left_out=most,
             batch_rows=batch_rows,
             threads=threaded,
             progress=progress,
             joint=joint,
         )
-        ran = run(ENGINES[executor], table, promised, named, draws, options, counted)
-        manifest, rule = ran.manifest, ran.manifest.person
-        if rule is not None:  # what was chosen, for whoever repeats it
-            table = replace(table, rows_per_person=rule.rows)
-        if kept is not None:
-            made = Receipt(
-                manifest=FileEntry.of(folder / NAME).sha256,
-                engine=executor,
-                draws=draws,
-                guarantee=manifest.guarantee,
-                mechanism=manifest.mechanism,
-                as_before=previous is not None,
-                table=describe_table(table),
-            )
-            kept.write(made.to_text())
-        exposure = exposure_of(Release(folder, verify=False), ran.profile, ran.promise)
-    histograms = ran.people.histograms.values()
+        done = carry_out(Run(table, promised, named, draws, options), in_ledger)
+        write_receipt(done)
+        exposure = exposure_of(Release(folder, verify=False), done.profile, done.promise)
+    histograms = done.people.histograms.values()
     meanings = [meaning_for_a_person(promised, one, table.quasi) for one in histograms]
     notes = [
-        *steward_notes(ran.people, ran.promise),
-        *(warning.sentence() for warning in ran.together),
-        ran.drawn,
-        "" if counted is None else counted.ledger.note(ran.profile.histograms),
+        *done.notes,
         "" if table.merged is None else table.merged.note,
         *(table_cautions(table) if table.source.engine == LocalEngine.name else ()),
         *(() if key_file is None else key_cautions(key_file, promised, table)),
     ]
     return Publication(
         address_of(to) or folder,
-        manifest,
-        ran.profile.rows + ran.profile.dropped + (0 if rule is None else rule.suppressed),
+        done.manifest,
+        done.profile.rows + done.profile.dropped + (done.rule.suppressed if done.rule else 0),
         time.perf_counter() - began,
         exposure,
         tuple(filter(None, notes)),
@@ -168,77 +149,54 @@ def publish(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
-    """What a run did: what the release says, what was counted of rows and of people, the promise
-    that it was planned with."""
-
-    manifest: Manifest
-    profile: Profile
-    people: Profile
-    promise: Guarantee
-    together: Sequence[ColumnTold] = ()
-    drawn: str = ""  # what drawing one row of each person did
-
-
-def run(
-    engine: type[LocalEngine],
-    table: Table,
-    guarantee: Guarantee,
-    mechanism: Mechanism | None,
-    draws: Draws,
-    options: RunOptions,
-    ledger: OpenLedger | None = None,
+def carry_out(
+    run: Run, in_ledger: Callable[[Run], AbstractContextManager[Run]] = nullcontext
 ) -> Run:
-    """Publish with these draws."""
-    with ExitStack() as stack:
-        bundle = stack.enter_context(BundleWriter(options.release))
-        running = stack.enter_context(engine(table, options))
-        people = for_people(running.table, guarantee, mechanism, draws)
-        table, promise = people.table, people.guarantee
-        if people.rule is not None:
-            running.table = table
-        refuse_repeated(table, check_keys(running.table))
-        counted = take_profile(running.table)
-        if options.joint and len(table.sensitive) > 1:
-            promise = jointly(promise, counted.histograms)
-        refuse_left_out(people.counted(counted), promise, options.left_out)
-        profile = with_counts(counted, possible_mechanisms(promise, mechanism), table)
-        chosen, plan = choose_plan(
-            profile, promise, mechanism, draws, running.plans, options.progress
-        )
-        # nothing looks at these after planning, and the records need the memory
-        profile = replace(profile, cells=None, binned=None)
-        if ledger is not None:
-            rows = 1 if people.rule is None else people.rule.rows
-            name = options.release.name
-            # of people with several rows another row may be drawn another time: a fresh look
-            published = (
-                PublishedPeople() if people.rule is not None else PublishedPeople.of(table, draws)
-            )
-            spent = ledger.ledger.with_release(name, chosen, plan, profile, draws, rows, published)
-        together = []
-        if isinstance(plan, PerturbedPlan):
-            combined = partial(count_combinations, running.table, profile.histograms)
-            together = told_by_columns(combined, profile.histograms, plan.operators, guarantee)
-        written = running.write(bundle.folder, plan, profile, draws)
-        manifest = make_manifest(
-            table,
-            profile,
-            chosen.promised(guarantee),
-            chosen,
-            plan,
-            written,
-            randomness=draws.origin,
-            person=people.rule,
-            joint=options.joint and len(table.sensitive) > 1,
-            together=together,
-        )
-        if ledger is not None:
-            ledger.enter(spent)
-        done = bundle.finish(manifest)
-        counted = people.counted(profile)
-        return Run(done, profile, counted, promise, together, people.note(profile))
+    """Publish, step by step; the release is not there before the last one.
+
+    `in_ledger` is the ledger's step, around the writing.
+    """
+    options = run.options
+    with (
+        BundleWriter(options.release) as bundle,
+        ENGINES[options.engine](run.table, options) as engine,
+    ):
+        run = for_people(replace(run, table=engine.table))
+        engine.table = run.table
+        run = _counted(run)
+        run = _planned(run, engine.plans)
+        with in_ledger(run) as run:
+            written = engine.write(bundle.folder, run.plan, run.profile, run.draws)
+            run = replace(run, manifest=make_manifest(run, written))
+        return replace(run, manifest=bundle.finish(run.manifest))
+
+
+def _counted(run: Run) -> Run:
+    """With the counts that planning looks at."""
+    refuse_repeated(run.table, check_keys(run.table))
+    run = replace(run, profile=take_profile(run.table))
+    if run.joint:
+        run = replace(run, promise=jointly(run.promise, run.profile.histograms))
+    refuse_left_out(run.people, run.promise, run.options.left_out)
+    possible = possible_mechanisms(run.promise, run.mechanism)
+    return replace(run, profile=with_counts(run.profile, possible, run.table))
+
+
+def _planned(run: Run, kinds: tuple[type[Plan], ...]) -> Run:
+    """With a plan, and what the steward is told of it."""
+    chosen, plan = choose_plan(
+        run.profile, run.promise, run.mechanism, run.draws, kinds, run.options.progress
+    )
+    # nothing looks at these after planning, and the records need the memory
+    profile = replace(run.profile, cells=None, binned=None)
+    together: Sequence[ColumnTold] = ()
+    if isinstance(plan, PerturbedPlan):
+        combined = partial(count_combinations, run.table, profile.histograms)
+        together = told_by_columns(combined, profile.histograms, plan.operators, run.guarantee)
+    run = replace(run, profile=profile, chosen=chosen, plan=plan, together=together)
+    sentences = (warning.sentence() for warning in together)
+    notes = (*steward_notes(run.people, run.promise), *sentences, drawn_note(run))
+    return replace(run, notes=notes)
 
 
 def repeat(
@@ -253,6 +211,5 @@ def repeat(
     mechanism: Mechanism = parse_mechanism(receipt.mechanism)
     if receipt.as_before:
         table, mechanism = as_before(table, guarantee, mechanism, to, release)
-    options = RunOptions(release=to, joint=release.manifest.joint, follow=follow)
-    engine = ENGINES[receipt.engine]
-    return run(engine, table, guarantee, mechanism, receipt.draws, options).manifest
+    options = RunOptions(receipt.engine, to, joint=release.manifest.joint, follow=follow)
+    return carry_out(Run(table, guarantee, mechanism, receipt.draws, options)).manifest

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from msgspec import convert
 
 from sfumato.columns import Column, Range, Role, Values
 from sfumato.draws import Draws
+from sfumato.engines.run import Run
 from sfumato.errors import DataError, UsageError
+from sfumato.mechanisms.pinned import AsBefore
 from sfumato.private import create_private, outside_release, read_private
-from sfumato.release import typed_values
+from sfumato.release import FileEntry, typed_values
+from sfumato.release.manifest import NAME
 from sfumato.table import Table, read
 from sfumato.table.quasi_k import QuasiMerge
 from sfumato.table.reading import Reading
@@ -46,6 +49,18 @@ class Receipt:
 
     def __repr__(self) -> str:
         return f"<Receipt of a release under {self.guarantee}>"  # never the keys
+
+    @classmethod
+    def of(cls, run: Run) -> Receipt:
+        return cls(
+            manifest=FileEntry.of(run.options.release / NAME).sha256,
+            engine=run.options.engine,
+            draws=run.draws,
+            guarantee=run.manifest.guarantee,
+            mechanism=run.manifest.mechanism,
+            as_before=isinstance(run.mechanism, AsBefore),
+            table=describe_table(run.table),
+        )
 
     def to_text(self) -> str:
         written = {**vars(self), "receipt": FORMAT, "draws": self.draws.reveal()}
@@ -124,16 +139,16 @@ def describe_table(table: Table) -> dict[str, Any]:
 
 
 @contextmanager
-def receipt_file(path: str | Path | None, release: Path) -> Iterator[TextIO | None]:
-    """The file for a receipt, where one is wanted: empty until the release is there, and gone if
-    the run fails."""
+def receipt_file(path: str | Path | None, release: Path) -> Iterator[Callable[[Run], object]]:
+    """What writes the receipt of a run, where one is wanted: its file is empty until the release is
+    there, and gone if the run fails."""
     if path is None:
-        yield None
+        yield lambda run: None
         return
     outside_release(Path(path), release, "receipt")
     with os.fdopen(create_private(Path(path), "receipt"), "w", encoding="ascii") as file:
         try:
-            yield file
+            yield lambda run: file.write(Receipt.of(run).to_text())
             file.flush()
             os.fsync(file.fileno())
         except BaseException:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from sfumato.columns import Column, Range, Values
 from sfumato.draws import Draws, IntArray
 from sfumato.engines.counting import sensitive_codes, whole_column
-from sfumato.engines.options import RunOptions, Written
+from sfumato.engines.run import RunOptions, Written
 from sfumato.engines.shown import outside, sensitive_columns
 from sfumato.engines.spelling import Spelled, sorted_rows, spell
 from sfumato.errors import DataError, UsageError

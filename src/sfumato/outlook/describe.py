@@ -17,6 +17,7 @@ from sfumato.engines.exposure import exposure_of
 from sfumato.engines.person_rows import for_people, one_row_each
 from sfumato.engines.publication import steward_notes
 from sfumato.engines.ranking import RankedRows, rank_rows
+from sfumato.engines.run import Run
 from sfumato.engines.words import Facts
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
@@ -87,17 +88,17 @@ def describe(
         return Description(profile.rows, [*tables, _allowed(first)], marks)
     guarantee = parse_guarantee(guarantee).for_columns(table.sensitive)
     mechanism = given_mechanism(mechanism)
-    people = for_people(table, guarantee, mechanism, Draws.system())
+    people = for_people(Run(table, guarantee, mechanism, Draws.system()))
     profile = profile if people.rule is None else take_profile(people.table)
-    profile = with_counts(profile, possible_mechanisms(people.guarantee, mechanism), people.table)
+    profile = with_counts(profile, possible_mechanisms(people.promise, mechanism), people.table)
     mechanism, plan = choose_plan(
-        profile, people.guarantee, mechanism, Draws.system(), progress=progress
+        profile, people.promise, mechanism, Draws.system(), progress=progress
     )
     guarantee = mechanism.promised(guarantee)
     words = Facts.of_plan(mechanism, guarantee, plan, profile.histograms)
     notes = words.statement()
     notes += people.rule.sentences() if people.rule else []
-    notes += steward_notes(people.counted(profile), people.guarantee)
+    notes += steward_notes(replace(people, profile=profile).people, people.promise)
     notes.append("Does not protect against: " + "; ".join(guarantee.unprotected()) + ".")
     notes += words.caveats()
     plan_tables, plan_notes = plan.description()

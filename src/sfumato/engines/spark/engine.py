@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from sfumato.draws import Draws
 from sfumato.engines.engine import LocalEngine
-from sfumato.engines.options import RunOptions, Written
+from sfumato.engines.run import RunOptions, Written
 from sfumato.engines.spark import worker
 from sfumato.engines.spark.sealing import Sealed
 from sfumato.engines.spark.session import (
