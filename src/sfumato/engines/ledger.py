@@ -151,8 +151,8 @@ class Ledger:
                     f"A published value of column {column!r} may exclude true ones, so no ledger "
                     "can count what it tells. Use uniform."
                 ) from None
-            identity = self._draws_of(run, column, operator, values, sketch)
-            looks.append(Look(column, str(gamma), identity, name, number, values, sketch))
+            look = Look(column, str(gamma), "", name, number, values, sketch)
+            looks.append(replace(look, draws=self._draws_of(look, operator, run)))
         after = replace(self, looks=tuple(looks))
         # a look at one column may be one at another under its old name
         for column in {look.column: None for look in looks}:
@@ -176,27 +176,20 @@ class Ledger:
                 witness=column,
             )
 
-    def _draws_of(
-        self,
-        run: Run,
-        column: str,
-        operator: Operator,
-        values: Sequence[str],
-        sketch: tuple[int, ...],
-    ) -> str:
+    def _draws_of(self, look: Look, operator: Operator, run: Run) -> str:
         """The same for draws that are the same: see the top of this module.
 
         It follows from the key by a one-way function, so that the ledger does not betray the key.
         """
         fresh = len(self.looks)
-        if not sketch:
-            return f"fresh {fresh} {column}"
-        text = json.dumps([run.table.key, column, operator.to_json(), list(values)], sort_keys=True)
+        if not look.keys:
+            return f"fresh {fresh} {look.column}"
+        drawn = [run.table.key, look.column, operator.to_json(), list(look.values)]
         key = run.draws.child("ledger").reveal()
-        identity = hashlib.sha256((key + text).encode()).hexdigest()
-        for look in self.looks:
-            if look.draws.startswith(identity) and mostly_seen(sketch, look.keys):
-                return look.draws
+        identity = hashlib.sha256((key + json.dumps(drawn, sort_keys=True)).encode()).hexdigest()
+        for earlier in self.looks:
+            if earlier.draws.startswith(identity) and mostly_seen(look.keys, earlier.keys):
+                return earlier.draws
         return f"{identity} {fresh}"
 
     def note(self, columns: Mapping[str, Histogram]) -> str:
