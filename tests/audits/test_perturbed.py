@@ -8,8 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 
 import sfumato as sf
+from sfumato.errors import WeakPromiseWarning
 
 PROMISE = "rho-privacy(0.3, 0.6)"
 QUASI = ["age", "sex", "region"]
@@ -59,3 +61,23 @@ def test_missing_quasi_values_are_compared_too(tmp_path: Path, people: Any, muta
     assert told.keys() == {"quasi-columns", "spelling"}
     assert told["quasi-columns"] == (
         "1 published records match no raw record, 1 raw records are not there")  # fmt: skip
+
+
+def test_a_joint_promise_is_planned_again_as_one(tmp_path: Path) -> None:
+    """What fits into a floor follows from the limit of all columns together: honest releases by
+    fine-grain failed, whose floors were looked for under the limit of each."""
+    rows = 1500
+    data = pa.table(
+        {
+            "age": [20 + i % 40 for i in range(rows)],
+            "ill": [str(0 if i % 3 else i % 5) for i in range(rows)],
+            "job": [str(i % 7) for i in range(rows)],
+        }
+    )
+    table = sf.read(data, quasi="age", sensitive=["ill", "job"])
+    promise = "rho-privacy(0.2, 0.5)"
+    asked = {"mechanism": "fine-grain", "joint": True, "left_out": 1}
+    with pytest.warns(WeakPromiseWarning, match="p_min keeps them"):
+        done = sf.publish(table, promise, to=tmp_path / "release", **asked)
+    assert done.manifest.plan.floors
+    assert sf.audit(data, tmp_path / "release").holds

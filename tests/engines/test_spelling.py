@@ -12,7 +12,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+import sfumato as sf
+from sfumato.columns import Values
 from sfumato.engines import spelling
+from sfumato.engines.shown import CodedColumn
 from sfumato.engines.spelling import Spelled, spell
 
 ROWS, BUCKETS = 3000, 60
@@ -170,3 +173,15 @@ def test_words_are_in_the_order_of_rows(
     keys = [(name, "ascending") for name in table.column_names]
     wanted = table.take(pc.sort_indices(table, keys))
     assert pa.Table.from_batches([*ordered]).cast(schema).equals(wanted)
+
+
+def test_a_missing_value_that_nobody_shows_is_not_in_the_domain() -> None:
+    """Its only record may be suppressed."""
+    table = sf.read(
+        pa.table({"town": ["Rome", None], "ill": ["a", "b"]}), quasi="town", sensitive="ill"
+    )
+    town = CodedColumn(table, "town", pa.array(["Rome", None]))
+    town.add(pa.array([0]))
+    assert town.column().domain == Values(("Rome",))
+    town.add(pa.array([1]))
+    assert CodedColumn(table, "town", town.values).column().domain == Values(())

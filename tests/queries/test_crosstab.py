@@ -213,3 +213,11 @@ def test_the_test_has_its_size(tmp_path: Path, kind: str) -> None:
 @pytest.mark.parametrize("kind", ["uniform", "buckets"])
 def test_the_test_finds_what_is_there(tmp_path: Path, kind: str) -> None:
     assert p_values(tmp_path, kind, 3, tied=0.8).max() < 0.01
+
+
+def test_what_is_not_a_number_is_one_key(tmp_path: Path) -> None:
+    numbers = [1.5, float("nan"), None, 2.5] * 100
+    table = pa.table({"dose": numbers, "disease": VALUES[:4] * 100})
+    crosstab = published(table, tmp_path / "r", "buckets").crosstab("dose", "disease")
+    assert [str(key) for key in crosstab.keys[0]] == ["1.5", "2.5", "nan", "None"]
+    assert crosstab.measure().sum(axis=1).round(6).tolist() == [100.0] * 4

@@ -16,7 +16,7 @@ from sfumato.draws import Draws, IntArray
 from sfumato.engines.choosing import with_counts
 from sfumato.engines.counting import take_profile
 from sfumato.errors import DataError, SfumatoError
-from sfumato.guarantees import Guarantee, parse_guarantee
+from sfumato.guarantees import Guarantee, jointly, parse_guarantee
 from sfumato.mechanisms import Mechanism, Plan, parse_mechanism
 from sfumato.profile import Profile
 from sfumato.release import Release, scan
@@ -98,9 +98,12 @@ class AuditCase:
         """What the mechanism plans for the table again, without a draw; None where it cannot."""
         if self.mechanism is None:
             return None
+        guarantee = self.guarantee
+        if self.release.manifest.joint:
+            guarantee = jointly(guarantee, self.profile.histograms)
         try:
             profile = with_counts(self.profile, [self.mechanism], self.table)
-            return self.mechanism.plan(profile, self.guarantee, Draws.from_seed(0))
+            return self.mechanism.plan(profile, guarantee, Draws.from_seed(0))
         except SfumatoError:
             return None
 

@@ -148,7 +148,7 @@ class CodedColumn(ShownColumn):
             if self.role == "quasi" and len(self._codes) > MOST_LISTED:
                 return None
             listed = tuple(self.values.take(self._codes).to_pylist())
-        missing = self.values.null_count > 0 and self._shown[-1] and None not in listed
+        missing = self.values.null_count > 0 and bool(self._shown[-1]) and None not in listed
         return Values((*listed, *[None] * missing))
 
     def check(self) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from sqlglot import exp
 
 from sfumato.errors import QueryError
@@ -53,8 +54,8 @@ class Crosstab(Answer):
     @property
     def keys(self) -> tuple[list[Any], list[Any]]:
         """The keys down and across."""
-        down, across = (self.table.column(name).to_pylist() for name in self.names)
-        return list(dict.fromkeys(down)), list(dict.fromkeys(across))
+        down, across = (self.table.column(name).unique().to_pylist() for name in self.names)
+        return down, across
 
     def measure(self, name: str = "count", part: str = "") -> FloatArray:
         """A measure, or its `stderr`, `low` or `high`, as a matrix (down, across)."""
@@ -154,18 +155,16 @@ class _Asked:
         self.estimator = estimates.estimator
         table = estimates.table
         self.kinds = [table.column(name).type for name in ("r", "c")]
-        self.keys: list[list[Any]] = [
-            answered.column("k").to_pylist()
-            for answered in (self._ask((index,), (_ALL,)) for index in range(2))
-        ]
+        keys = [self._ask((index,), (_ALL,)).column("k").combine_chunks() for index in range(2)]
+        self.keys: list[list[Any]] = [column.to_pylist() for column in keys]
         if len(self.keys[0]) * len(self.keys[1]) > MOST_CELLS:
             raise QueryError(
                 f"The cross table would have {len(self.keys[0]):,} by {len(self.keys[1]):,} cells, "
                 f"more than {MOST_CELLS:,}. Group the values, by CASE or by age // 10 * 10."
             )
         places = [
-            [{key: n for n, key in enumerate(keys)}[key] for key in table.column(side).to_pylist()]
-            for keys, side in zip(self.keys, ("r", "c"), strict=True)
+            pc.index_in(table.column(side), value_set=column).to_numpy()  # NaN is one key, too
+            for column, side in zip(keys, ("r", "c"), strict=True)
         ]
         # a cell that nobody could be in counts 0
         self._counts = np.zeros((len(ENDS), *map(len, self.keys)))
