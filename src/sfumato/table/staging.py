@@ -179,7 +179,7 @@ class LocalStaged(Staged):
 
     def __init__(
         self,
-        look: Look,
+        look: FirstPass,
         spool: Spool,
         stated: Mapping[str, Values | Range],
         kept: npt.NDArray[np.bool_] | None = None,
@@ -249,7 +249,7 @@ class LocalStaged(Staged):
         return LocalPeople(schema, made, self.number)
 
 
-class Look:
+class FirstPass:
     """What a pass over a table learns: the values of every column that becomes codes, how many rows
     there are, and how many sensitive values are missing."""
 
@@ -291,7 +291,7 @@ class Look:
             )
         return codes
 
-    def join(self, other: Look) -> None:
+    def join(self, other: FirstPass) -> None:
         """Add what another pass learned, over other rows."""
         self.read, self.number = self.read + other.read, self.number + other.number
         for name, dictionary in other.dictionaries.items():
@@ -344,7 +344,7 @@ def stage(table: Table, *, threads: bool = True, progress: Progress = no_progres
         return table
     if table.rows is not None and table.rows.source is table.source:
         return replace(table, source=table.rows.under(table.domains))
-    columns, look, spool = sql_columns(table), Look(table), Spool()
+    columns, look, spool = sql_columns(table), FirstPass(table), Spool()
     for batch in table.batches(list(columns), _BATCH, threads):
         spool.add(pa.RecordBatch.from_arrays(look.add(batch), names=list(columns.values())))
         progress("counting", look.read, 0)

@@ -23,7 +23,7 @@ from sfumato.table.spark import named, numbered
 from sfumato.table.staging import (
     Batches,
     CodedPeople,
-    Look,
+    FirstPass,
     Staged,
     Step,
     codes_among,
@@ -58,7 +58,7 @@ class FrameStaged(Staged):
     frame: Any = None
     sealed: Sealed[FrameStaged]
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: FirstPass) -> None:
         source = look.table.source
         self.label, self.schema, self.columns = source.label, source.schema, sql_columns(look.table)
         self.domains, self.number = look.domains(look.table.domains), look.number
@@ -100,12 +100,12 @@ def stage_frame(table: Table, frame: Any, held: ExitStack) -> Table:
     """The table with its rows coded on the executors, until `held` ends."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    columns, whole = sql_columns(table), Look(table)
+    columns, whole = sql_columns(table), FirstPass(table)
     names = list(columns)
     chosen = numbered(frame, names)
 
-    def tell(batches: Batches) -> Look:
-        look = Look(table)
+    def tell(batches: Batches) -> FirstPass:
+        look = FirstPass(table)
         for batch in batches:
             look.add(normalize(named(batch, names), names))
         return look
