@@ -1,8 +1,8 @@
-"""Where organisations keep data: addresses such as s3://bucket/key, through `pyarrow.fs`.
+"""Where organisations keep data: addresses s3://bucket/key, through `pyarrow.fs`.
 
 Credentials are those that its users have set for every program: environment, profiles, roles; none
-stands in an address. Only s3:// and file:// are tested. What is read is copied into a private
-folder; a release is put up part by part, and its manifest last, without which nothing opens.
+stands in an address. What is read is copied into a private folder; a release is put up part by
+part, and its manifest last, without which nothing opens.
 """
 
 from __future__ import annotations
@@ -23,24 +23,15 @@ from typing import Any
 from sfumato.errors import BundleError, DataError, UsageError
 from sfumato.scratch import scratch_folder, scratch_space
 
-SCHEMES = ("s3", "gs", "abfs", "abfss", "hdfs", "file")
-_PATIENCE = {"gs": "?retry_limit_seconds=10"}  # 15 minutes by default, with wrong credentials, too
 MANIFEST = "manifest.json"
 _PARTS = re.compile(r"(records/)?[A-Za-z0-9_-]+\.parquet")  # no name leads out of a folder
-_KEPT = 30 * 86_400  # seconds that a copy in the private cache stays where nobody opens it
+_MOST_KEPT = 10 << 30  # bytes of copies in the private cache: beyond, those opened first go
+_IN_USE = 86_400  # seconds since it was opened, in which a copy may still be read
 _REASONS = (
     ("ACCESS_DENIED", "access is denied; credentials are those of the environment or a profile"),
     ("INVALID_ACCESS_KEY", "the access key is not known there"),
     ("NO_SUCH_BUCKET", "there is no such bucket"),
     ("NETWORK_CONNECTION", "nothing answers there"),
-    (
-        "valid account name",
-        "it must name container and account, as container@account.dfs.core.windows.net",
-    ),
-    ("Credential", "no credentials were found in the environment, or they were refused"),
-    ("access token", "no credentials were found in the environment, or they were refused"),
-    ("libjvm", "Java was not found: set JAVA_HOME"),
-    ("libhdfs", "Hadoop's libhdfs was not found: set HADOOP_HOME, CLASSPATH and JAVA_HOME"),
 )
 
 
@@ -50,10 +41,8 @@ def address_of(place: object) -> str | None:
     >>> address_of(Path("s3://bucket/people.csv")), address_of("people.csv")
     ('s3://bucket/people.csv', None)
     """
-    match_ = re.fullmatch(rf"({'|'.join(SCHEMES)}):/+(.+)", str(place), re.DOTALL)
-    if match_ is None or match_[1] == "file":
-        return None
-    return f"{match_[1]}://{match_[2].rstrip('/')}"
+    match_ = re.fullmatch("s3:/+(.+)", str(place), re.DOTALL)
+    return None if match_ is None else f"s3://{match_[1].rstrip('/')}"
 
 
 def on_this_machine(place: str | Path) -> str:
@@ -74,28 +63,21 @@ class Stored:
     path: str
     begun: list[str] = field(default_factory=list)  # what this run has put there, or begun to
 
-    @property
-    def puts_whole(self) -> bool:
-        """Whether a file appears whole or not at all, whoever else writes it at the same time."""
-        return self.address.startswith(("s3://", "gs://"))
-
     @classmethod
     def at(cls, address: str) -> Stored:
         from pyarrow import fs
 
-        scheme, _, rest = address.partition("://")
-        user, at, _ = rest.partition("@")
-        account = scheme in ("abfs", "abfss") and ":" not in user  # container@account
-        if "?" in rest or (at and not account):  # not quoted: a secret may stand there
+        if "?" in address or "@" in address:  # not quoted: a secret may stand there
             raise UsageError(
-                f"A {scheme}:// address is a bucket and a path. Credentials, region and endpoint "
+                "An s3:// address is a bucket and a path. Credentials, region and endpoint "
                 "are those of the environment (AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL …)."
             )
         with storage_errors(address):
             endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-            if scheme == "s3" and endpoint:
-                return cls(address, fs.S3FileSystem(endpoint_override=endpoint), rest)
-            system, path = fs.FileSystem.from_uri(address + _PATIENCE.get(scheme, ""))
+            if endpoint:
+                path = address.removeprefix("s3://")
+                return cls(address, fs.S3FileSystem(endpoint_override=endpoint), path)
+            system, path = fs.FileSystem.from_uri(address)
             return cls(address, system, path.rstrip("/"))
 
     def names(self) -> list[str]:
@@ -152,7 +134,13 @@ def outgoing(place: str | Path) -> Iterator[tuple[Path, Stored | None]]:
     manifest, which comes last."""
     address = address_of(place)
     if address is None:
-        yield Path(on_this_machine(place)), None
+        path = on_this_machine(place)
+        if (scheme := re.match(r"([A-Za-z][\w+.-]+):/", path)) is not None:
+            raise UsageError(
+                f"A release cannot be put at a {scheme[1]}:// address. Give a folder of this "
+                "machine, or s3://bucket/path."
+            )
+        yield Path(path), None
         return
     stored = Stored.at(address)
     if stored.names():
@@ -196,10 +184,22 @@ def release_folder(place: str | Path) -> Path:
             with suppress(OSError):  # another run was faster
                 copy.rename(folder)
     os.utime(folder)
-    for old in cache.iterdir():
-        if old.stat().st_mtime < time.time() - _KEPT:
-            shutil.rmtree(old, ignore_errors=True)
+    _make_room(cache)
     return folder
+
+
+def _make_room(cache: Path) -> None:
+    """Remove the copies that were opened longest ago, until the others are within the limit."""
+    copies = []
+    for copy in cache.iterdir():
+        with suppress(FileNotFoundError):  # another run's, which it has just removed
+            size = sum(path.lstat().st_size for path in copy.rglob("*"))
+            copies.append((copy.stat().st_mtime, size, copy))
+    total = 0
+    for opened, size, copy in sorted(copies, reverse=True):
+        total += size
+        if total > _MOST_KEPT and opened < time.time() - _IN_USE:
+            shutil.rmtree(copy, ignore_errors=True)
 
 
 def is_release(place: str | Path) -> bool:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -113,18 +114,33 @@ def test_a_release_is_published_there_and_asked_from_there(
     assert sf.open(place).manifest == opened.manifest
 
 
-def test_copies_that_nobody_opens_go(bucket: str, people: pa.Table, tmp_path: Path) -> None:
-    copies = tmp_path / "cache" / "sfumato" / "releases"
-    for name in ("old", "new"):
+def test_copies_over_the_limit_go_but_those_that_may_be_in_use(
+    bucket: str, people: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copies, opened = tmp_path / "cache" / "sfumato" / "releases", {}
+    for age, name in ((3, "older"), (2, "old"), (0, "fresh")):
         sf.publish(people, PROMISE, to=f"{bucket}/{name}", **ROLES)
         sf.open(f"{bucket}/{name}")
-        (copy,) = (path for path in copies.iterdir() if path.stat().st_mtime > 10)
-        if name == "old":
-            os.utime(copy, (1, 1))
-            left = copy
-    assert not left.exists()
-    assert sf.open(f"{bucket}/new").manifest.rows == ROWS
-    assert len(list(copies.iterdir())) == 1
+        (opened[name],) = {*copies.iterdir()} - {*opened.values()}
+        os.utime(opened[name], (time.time() - age * 86_400,) * 2)
+    size = sum(path.stat().st_size for path in opened["fresh"].rglob("*"))
+    for limit, left in ((4 * size, 3), (2 * size + size // 2, 2), (0, 1)):
+        monkeypatch.setattr(storage, "_MOST_KEPT", limit)
+        assert sf.open(f"{bucket}/fresh").manifest.rows == ROWS
+        assert {*copies.iterdir()} == {*list(opened.values())[-left:]}
+
+
+def test_a_copy_that_another_run_removes_meanwhile_is_none(
+    bucket: str, people: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sf.publish(people, PROMISE, to=f"{bucket}/release", **ROLES)
+    there = Path.iterdir
+
+    def and_one_gone(self: Path) -> Iterator[Path]:
+        return iter([*there(self), *([self / "gone"] if self.name == "releases" else [])])
+
+    monkeypatch.setattr(Path, "iterdir", and_one_gone)
+    assert sf.open(f"{bucket}/release").manifest.rows == ROWS
 
 
 def test_from_the_command_line(cli: Any, bucket: str, people: pa.Table, tmp_path: Path) -> None:
@@ -229,24 +245,18 @@ def test_what_cannot_be_used_is_one_sentence_without_secrets(
         sf.open(f"{bucket}/release")
 
 
-@pytest.mark.parametrize(
-    ("address", "words"),
-    [
-        ("abfs://clinic/people.csv", "as container@account"),
-        ("abfs://clinic:secret@account.dfs.core.windows.net/people.csv", "of the environment"),
-        ("hdfs://user:secret@host/people.csv", "of the environment"),
-        ("gs://clinic/people.csv?secret=1", "of the environment"),
-    ],
-)
-def test_stores_that_nobody_has_tried_say_what_they_need(address: str, words: str) -> None:
-    with pytest.raises(sf.SfumatoError, match=words) as refused:
-        sf.read(address, **ROLES)
+@pytest.mark.parametrize("scheme", ["gs", "abfs", "hdfs", "http"])
+def test_nothing_is_written_to_a_folder_that_looks_like_an_address(
+    people: pa.Table, scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError, match=f"Cannot read from a {scheme}:// address") as refused:
+        sf.read(f"{scheme}://me:secret@clinic/people.csv", **ROLES)
     assert "secret" not in str(refused.value)
-
-
-def test_azure_names_a_container_of_an_account() -> None:
-    stored = Stored.at("abfs://clinic@account.dfs.core.windows.net/releases/spring")
-    assert stored.path == "clinic/releases/spring"
+    for place in (f"{scheme}://clinic/release", Path(f"{scheme}://clinic/release")):
+        with pytest.raises(UsageError, match=f"cannot be put at a {scheme}:// address"):
+            sf.publish(people, PROMISE, to=place, **ROLES)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_file_addresses_are_paths(people: pa.Table, tmp_path: Path) -> None:

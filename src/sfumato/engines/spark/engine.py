@@ -85,7 +85,7 @@ class SparkEngine(LocalEngine):
 
     def write(self, folder: Path, plan: Plan, profile: Profile, draws: Draws) -> Written:
         store = self.options.store
-        if store is None or not store.puts_whole or not isinstance(plan, RecordPlan):
+        if store is None or not isinstance(plan, RecordPlan):
             return super().write(folder, plan, profile, draws)
         with self._published(plan, profile, draws) as (kept, work):
             stored = StoredRows(kept, work, store)
