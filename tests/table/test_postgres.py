@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,8 +19,7 @@ import pytest
 import sfumato as sf
 from sfumato.errors import DataError, SfumatoError, UsageError
 from sfumato.table import Table
-from sfumato.table.postgres import PostgresSource
-from sfumato.table.postgres_address import parse_address
+from sfumato.table.postgres import Address, PostgresSource
 from sfumato.table.sources import find_source
 
 PROMISE = "rho-privacy(0.3, 0.5)"
@@ -277,7 +277,7 @@ def test_the_table_can_be_altered_after_close(postgres: Any) -> None:
         ("SELECT 1) AS q; DROP TABLE kept; SELECT (1", "multiple commands"),
         ("SELECT agee FROM kept", 'column "agee" does not exist'),
         ("SELECT * FROM nowhere", 'relation "nowhere" does not exist'),
-        ("SELECT 1 / a FROM kept", "a value cannot be computed"),
+        ("SELECT 1 / a FROM kept", "in the middle"),
         ("SELECT", "at least one sensitive column"),
     ],
 )
@@ -302,10 +302,8 @@ def test_a_query_only_reads(postgres: Any, query: str, complaint: str) -> None:
 
 
 def test_a_query_may_hold_anything(postgres: Any) -> None:
-    sql = (
-        "SELECT i & 1 AS odd, i%252 AS two, 'a%b' AS c -- a comment\nFROM generate_series(1, 3) i;"
-    )
-    source = find_source(f"{postgres.address()}?connect_timeout=5&query={sql}")
+    sql = "SELECT i & 1 AS odd, i%2 AS two, 'a%b' AS c -- a comment\nFROM generate_series(1, 3) i;"
+    source = find_source(f"{postgres.address()}?connect_timeout=5&query={quote(sql)}")
     assert whole(source).to_pylist() == [
         {"odd": i & 1, "two": i % 2, "c": "a%b"} for i in (1, 2, 3)
     ]
@@ -326,24 +324,29 @@ def shown(error: BaseException) -> str:
 @pytest.mark.parametrize(
     ("address", "complaint"),
     [
-        ("postgresql://steward:wrong-s3cret@127.0.0.1:{port}/postgres?table=people", "password"),
+        (
+            "postgresql://steward:wrong-s3cret@127.0.0.1:{port}/postgres?table=people",
+            "not let this user",
+        ),
         ("postgresql://steward:s3cret@127.0.0.1:1/postgres?table=people", "nothing answers"),
-        ("postgresql://steward:s3cret@nowhere.invalid/d?table=people", "host name is unknown"),
-        ("postgresql://steward:s3cret%zz@127.0.0.1:{port}/d?table=people", "does not understand"),
+        ("postgresql://steward:s3cret@nowhere.invalid/d?table=people", "nothing answers"),
+        ("postgresql://steward:s3cret%zz@127.0.0.1:{port}/d?table=people", "connection failed"),
         ("postgresql://steward:pa@ss@127.0.0.1:{port}/d?table=people", "Cannot read the address"),
         ("postgresql://steward:s3/cret@127.0.0.1:{port}/d?table=people", "Cannot read the address"),
         ("postgresql://steward:s3?cret@127.0.0.1/d?table=people", "Cannot read the"),
         ("postgresql://steward:12?s3cret@127.0.0.1/d?table=people", "Cannot read the address"),
-        ("postgresql://127.0.0.1:{port}/d?user=x&password=s3cret&table=t", "password"),
-        ("postgresql://127.0.0.1:{port}/d?password=s3cret&foo=s3cret&table=t", "parameter"),
+        ("postgresql://steward:12?s3=cret@127.0.0.1/d&table=people", "Cannot read the"),
+        ("postgresql://127.0.0.1:{port}/d?user=x&password=s3cret&table=t", "not let this user"),
+        ("postgresql://127.0.0.1:{port}/d?password=s3cret&foo=s3cret&table=t", "connection failed"),
+        ("postgresql://steward:s3cret/d?table=people", "Cannot read the address"),
         ("postgresql:/steward:s3cret@127.0.0.1/d?table=people", "Cannot read the address"),
         ("postgresql+psycopg://steward:s3cret@127.0.0.1/d?table=t", "Cannot read the address"),
-        ("Postgres://steward:s3cret@127.0.0.1/d?table=t", "Cannot read the address"),
+        ("Postgres://steward:s3cret@127.0.0.1:{port}/d?table=t", "not let this user"),
         ("mysql://steward:s3cret@127.0.0.1/d?table=t", "Cannot read from a mysql:// address"),
-        ("postgresql://steward:s3cret@127.0.0.1/d", "names neither"),
-        ("postgresql://steward:s3cret@127.0.0.1/d?table=a&query=SELECT 1", "table and query"),
-        ("postgresql://steward:s3cret@127.0.0.1/d?table=a.b.c", "Cannot read the table name"),
-        ("postgresql://steward:s3cret@127.0.0.1/d?query= ;", "query .* is empty"),
+        ("postgresql://steward:s3cret@127.0.0.1/d", "one thing to read"),
+        ("postgresql://steward:s3cret@127.0.0.1/d?table=a&query=SELECT 1", "one thing to read"),
+        ("postgresql://steward:s3cret@127.0.0.1:{port}/d?table=a.b.c", "not let this user"),
+        ("postgresql://steward:s3cret@127.0.0.1/d?query= ;", "one thing to read"),
     ],
 )
 def test_no_error_shows_a_password(postgres: Any, cli: Any, address: str, complaint: str) -> None:
@@ -385,7 +388,7 @@ def test_nothing_made_holds_a_credential(clinic: Any, cli: Any, tmp_path: Path) 
         outcome = cli(*command)
         assert outcome.code == 0, outcome
         texts += [outcome.out, outcome.err]
-    texts += [repr(read(clinic)), repr(parse_address(address)), str(vars(read(clinic)))]
+    texts += [repr(read(clinic)), repr(Address.of(address)), str(vars(read(clinic)))]
     files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
     assert len(files) >= 2
     for secret in (*SECRETS, "steward"):

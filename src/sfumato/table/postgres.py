@@ -15,15 +15,15 @@ import re
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 import pyarrow as pa
 
 from sfumato.columns import quoted
 from sfumato.errors import DataError, UsageError
 from sfumato.table.plain import normalize, plain_type
-from sfumato.table.postgres_address import Address
 from sfumato.table.sources import Source
 from sfumato.table.spool import Spool
 
@@ -39,25 +39,17 @@ _SETTINGS = (
 _REASONS = (  # SQLSTATE and text of an error, in lower case, and what we say instead
     ("^25006|read-only transaction", "it tries to write, and only reading is allowed"),
     (
-        "^22|division by zero|invalid input syntax|out of range",
-        "a value cannot be computed or converted as it asks",
-    ),
-    ("too many|connection slots|^53", "the server lacks memory, disk space or connections for it"),
-    ("^57014|canceling statement", "the server cancelled it (a timeout, or a standby's conflict)"),
-    (
         "^57p01|^08.*sent|closed the connection|terminating connection|no connection to the server"
         "|could not receive data",
         "the server closed the connection",
     ),
-    ("password|authentication", "the server refused the user name or the password"),
-    ("no pg_hba.conf entry", "the server lets nobody in from here (pg_hba.conf)"),
-    ("role ", "the server does not know the user name"),
-    ("database ", "the server has no such database, or does not let this user in"),
-    ("translate host name", "the host name is unknown"),
-    ("connection refused|timeout|timed out", "nothing answers there"),
-    ("ssl|certificate", "no encrypted connection could be made (sslmode)"),
-    ("starting up|shutting down", "the server is starting up or shutting down"),
-    ("uri|invalid|option", "libpq does not understand the address or a parameter of it"),
+    ("password|authentication|pg_hba.conf|role |database ", "the server does not let this user in"),
+    ("connection refused|timeout|timed out|translate host", "nothing answers there"),
+)
+_HOW = (
+    "Write postgresql://user@host:port/database?table=NAME (or ?query=SELECT …), with every "
+    "character of the password or the query that is no letter, digit or blank percent-encoded; "
+    "better, leave the password to PGPASSWORD or ~/.pgpass."
 )
 _AS_IT_IS = {
     "bool", "int2", "int4", "int8", "float4", "float8", "text", "varchar", "bytea", "date", "time",
@@ -66,6 +58,52 @@ _AS_IT_IS = {
 _AS_TEXT = {"bpchar", "char", "name", "uuid", "citext"}  # bpchar: padding blanks mean nothing
 _MOST_DIGITS = 38  # of Arrow's decimal128
 _INTEGER_DIGITS = 18  # that every int64 has room for
+
+
+@dataclass(frozen=True)
+class Address:
+    """`postgresql://user@host:port/database?table=schema.name`, or `?query=SELECT …`, and whatever
+    else libpq understands (`sslmode` …). Its text form shows host, database and table, never who
+    connects."""
+
+    uri: str = field(repr=False)  # for libpq alone
+    place: str
+    label: str  # how messages name the table
+    rows: str = field(repr=False)  # what SQL selects from
+    password: str = field(repr=False)
+
+    @classmethod
+    def of(cls, text: str) -> Address:
+        """Read an address; one that cannot be read is not quoted, as it may hold a password.
+
+        >>> Address.of("postgresql://me:secret@host:5433/clinic?table=public.admissions").label
+        'postgresql://host:5433/clinic?table=public.admissions'
+        """
+        text, url, known = text.strip(), urlsplit(""), None
+        with suppress(ValueError):  # whose text quotes the address
+            url = urlsplit(text)
+            _ = url.port  # a number, not a part of a password
+            known = dict(parse_qsl(url.query.replace("+", "%2B"), strict_parsing=bool(url.query)))
+        begins = text.lower().startswith(("postgresql://", "postgres://"))
+        lost = re.search(r"[\n\r\t#]", text)  # by `urlsplit`: a comment of SQL would go on
+        strange = text.partition("query=")[0].count("@") > min(url.netloc.count("@"), 1)
+        if known is None or not begins or lost or strange:
+            raise DataError(f"Cannot read the address of a PostgreSQL table. {_HOW}")
+        host = url.netloc.rpartition("@")[2]
+        table, query = known.pop("table", ""), known.pop("query", "").rstrip("; \n")
+        if bool(table) == bool(query) or "\x00" in table + query:
+            raise DataError(
+                "The address of a PostgreSQL table names one thing to read, 'table' or 'query'. "
+                f"{_HOW}"
+            )
+        place = f"postgresql://{host}{url.path}"
+        return cls(
+            url._replace(query=urlencode(known, quote_via=quote)).geturl(),
+            place,
+            f"{place}?table={table}" if table else f"the query on {place}",
+            ".".join(map(quoted, table.split("."))) if table else f"(\n{query}\n) AS q",
+            unquote(url.password or "") or known.get("password", ""),
+        )
 
 
 class PostgresSource(Source):
@@ -168,7 +206,7 @@ class PostgresSource(Source):
             )
         if state[:2] in ("42", "3F", "0A"):  # about the SQL, never about rows
             reason = _complaint(text)
-        if not reason or any(secret in reason for secret in self.address.secrets):
+        if not reason or (self.address.password and self.address.password in reason):
             reason = f"the server refused it{f' (SQLSTATE {state})' if state else ''}"
         raise DataError(f"{doing} {self.label}: {reason}.")
 

@@ -18,7 +18,6 @@ from sfumato.limits import current_limits, limit_behind
 from sfumato.storage import Copies, address_of, on_this_machine
 from sfumato.table.csv_preview import PACKED
 from sfumato.table.plain import normalize, plain_type
-from sfumato.table.postgres_address import is_address, parse_address
 from sfumato.table.reading import Reading
 
 Batches = Iterator[pa.RecordBatch]
@@ -244,11 +243,11 @@ def reading_errors() -> Iterator[Callable[[Batches], Batches]]:
 
 
 def _named_source(text: str, reading: Reading) -> Source:
-    if is_address(text):
-        from sfumato.table.postgres import PostgresSource
+    if re.match(r"\s*postgres\w*(\+\w+)?\s*:", text, re.IGNORECASE):  # mistyped ones, too
+        from sfumato.table.postgres import Address, PostgresSource
 
         reading.refuse("A PostgreSQL table", "no file")
-        return PostgresSource(parse_address(text))
+        return PostgresSource(Address.of(text))
     address = address_of(text)
     if address is not None:
         return _copied_source(address, reading)
