@@ -15,7 +15,6 @@ from sfumato.audits import (  # noqa: F401
     generalized,
     people,
     perturbed,
-    republication,
     sampled,
 )
 from sfumato.audits.case import CHECKS, AuditCase, Look, concerns, raw_table
@@ -27,7 +26,6 @@ from sfumato.audits.spelling import check_spelling
 from sfumato.engines.counting import Progress, no_progress
 from sfumato.engines.exposure import exposure_of
 from sfumato.engines.receipts import Receipt
-from sfumato.errors import UsageError
 from sfumato.release import Release
 from sfumato.table import Table, reading_errors
 
@@ -38,8 +36,6 @@ def audit(
     table: Any,
     release: Release | str | Path,
     *,
-    previous: Release | str | Path | None = None,
-    previous_table: Any = None,
     key: str | None = None,
     receipt: str | Path | None = None,
     progress: Progress = no_progress,
@@ -47,11 +43,9 @@ def audit(
     """Check a release in three layers: one spelling, the promise in exact numbers, the draws.
 
     `table` is a `Table` or anything that `sfumato.read` takes; the roles come from the manifest.
-    None looks at the spelling alone. With `previous`, an earlier release of the same people,
-    whoever stayed must be shown as before; `previous_table` and the column `key` tell whose value
-    changed meanwhile. With `receipt`, what `publish` kept to repeat the draws, every record is
-    drawn again and compared. Where the `key` repeats, it is told what a person's records may
-    say together.
+    None looks at the spelling alone. With `receipt`, what `publish` kept to repeat the draws, every
+    record is drawn again and compared. Where the `key` repeats, it is told what a person's records
+    may say together.
 
     >>> import tempfile, pyarrow as pa
     >>> from sfumato.engines.publishing import publish
@@ -62,33 +56,16 @@ def audit(
     True
     """
     opened = release if isinstance(release, Release) else Release(release)
-    before = previous if previous is None or isinstance(previous, Release) else Release(previous)
-    if before is None and previous_table is not None:
-        raise UsageError("A table behind the previous release was given, but not that release.")
     progress("auditing", 0, 1)
     findings = list(check_spelling(opened))
     if table is None:
         findings += _unjudged(opened, findings, "no table was given")
         return Verdict(tuple(findings), _tested(opened, "spelling alone"), exposure_of(opened))
     key = table.key if key is None and isinstance(table, Table) else key
-    if previous_table is not None and key is None:
-        raise UsageError(
-            "The table behind the previous release is matched with this one by the people's keys: "
-            "name their column with --key."
-        )
     again = None if receipt is None else Receipt.read(receipt)
-    earlier = None
-    if before is not None and previous_table is not None:
-        earlier = raw_table(previous_table, before)
     declared = raw_table(table, opened) if again is None else declared_again(table, again)
-    case = AuditCase(
-        declared,
-        opened,
-        declared=again is not None or declared is table,
-        key=key,
-        before=before,
-        before_table=earlier,
-    )
+    sure = again is not None or declared is table
+    case = AuditCase(declared, opened, declared=sure, key=key)
     with closing(case), reading_errors():
         if again is not None:
             findings += check_replay(case, again)
@@ -101,7 +78,7 @@ def audit(
     if opened.manifest.person is not None:
         whom = f"the people of {case.profile.rows:,} rows"
     whom += ", every record drawn again from the receipt" if again else ""
-    tested = _tested(opened, whom + (", after the release before" if case.before else ""))
+    tested = _tested(opened, whom)
     unseen = "" if again else _unseen(findings)
     return Verdict(tuple(findings), tested, exposure_of(opened, case.profile), unseen)
 

@@ -38,16 +38,13 @@ class AuditCase:
 
     `declared` says that the table came with its own roles and domains, not the manifest's;
     `repeated` that a receipt has repeated the run, `matches` who then stands behind ranges. `key`
-    says whose rows they are, `before` is an earlier release of the people, with its table where it
-    is kept.
+    says whose rows they are.
     """
 
     table: Table
     release: Release
     declared: bool = False
     key: str | None = None
-    before: Release | None = None
-    before_table: Table | None = None
     repeated: bool = False
     matches: Matches | None = None
 

@@ -166,9 +166,3 @@ MATCH_SHARE = AuditCheck(
 GROUP_SHARE = AuditCheck(
     "group-share", "largest share of a value of {column} in a group", judges=True
 )
-
-# one release after another
-HISTORY = AuditCheck("history", "history")
-PERSONAL_DRAWS = AuditCheck("personal-draws", "draws that belong to people", direction=_EXACTLY)
-SAME_OPERATOR = AuditCheck("same-operator", "operator of {column} as before")
-AS_BEFORE = AuditCheck("as-before", "people whose {column} is not as published before")

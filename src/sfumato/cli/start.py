@@ -127,8 +127,6 @@ def query(
 @command(
     options.TABLE,
     replace(options.RELEASE, default=None),
-    Flag("previous", Path, "An earlier release: whoever stayed must be shown alike."),
-    Flag("previous_table", str, "The table behind it, with --key: whose value changed."),
     Flag("key", str, "Column that identifies the person; not published."),
     _RECEIPT,
     Flag("rewrite", Path, "Write the content again to this folder: a clean copy."),
