@@ -9,13 +9,14 @@ import numpy as np
 
 from papers.coded import People
 from papers.perturbation.data import Setting, histogram, reconstructions, relative_error, zipf
+from papers.perturbation.general import General
 from papers.steps import Outcome
 from papers.tables import Series
 from sfumato.draws import IntArray
 from sfumato.guarantees import FineRhoPrivacy
 from sfumato.mechanisms.fine_grain import best_for_counts
 from sfumato.mechanisms.retentions import as_floats, best_top, drawable, uniform_retention
-from sfumato.operators import FineGrain, General
+from sfumato.operators import FineGrain
 from sfumato.operators.base import DYADIC, Operator
 from sfumato.results import Cell, ResultTable
 

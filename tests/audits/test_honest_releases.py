@@ -34,7 +34,6 @@ KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "fine-grain": (FINE, "fine-grain", ONE),
     "fine-grain, a promise per column": (
         f"ill: {FINE} and work: {RHO}", "fine-grain", TWO),
-    "general": ("rho-privacy(1/4, 2/3)", "general", ONE),
     "partitioned": (RHO, "partitioned", ONE),
     "partitioned, two columns": (RHO, "partitioned", TWO),
     "decoys": ("small-sum(groups=3)", "splu", ONE),

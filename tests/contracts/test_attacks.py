@@ -34,7 +34,7 @@ def make_table() -> pa.Table:
         {
             "age": pa.array(rng.integers(20, 30, 600)),
             "sex": pa.array(np.array(["F", "M"])[sex]),
-            "disease": pa.array(rng.integers(0, 3, 600) + 3 * sex),  # numbers, as `noise` needs
+            "disease": pa.array(rng.integers(0, 3, 600) + 3 * sex),
         }
     )
 

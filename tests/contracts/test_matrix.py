@@ -23,8 +23,6 @@ from tests.tables import TABLES, release, table
 PUBLISHED = {  # mechanism: a guarantee that it keeps on these tables
     "uniform": "rho-privacy(0.4, 0.7)",
     "fine-grain": "fine-rho-privacy(theta=4)",
-    "general": "fine-rho-privacy(theta=4)",
-    "noise": "rho-privacy(0.4, 0.7)",
     "partitioned": "rho-privacy(0.4, 0.7, reader=shares)",
     "splu": "small-sum(groups=3)",
     "sps": "reconstruction-privacy(0.3, 0.3)",

@@ -59,11 +59,6 @@ RELEASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "uniform": ("rho-privacy(1/4, 1/2)", "uniform", ROLES),
     "fine": ("fine-rho-privacy(2)", "fine-grain", ROLES),
     "parts": ("rho-privacy(1/4, 1/2)", "partitioned", ROLES),
-    "general": (
-        "rho-privacy(0.22, 0.9)",
-        "general",
-        {**ROLES, "sensitive": "work", "drop": "disease"},
-    ),
     "decoys": ("small-sum(groups=3)", "splu", ROLES),
     "sampled": ("reconstruction-privacy(0.3, 0.3)", "sps(merge=none)", GROUPED),
     "buckets": ("l-diversity(3)", "optimal", ROLES),
@@ -563,8 +558,6 @@ CONTENT: dict[str, tuple[str, Callable[[Copy], None], str]] = {
     "larger retentions": ("fine", of_operator(more_kept), "amplification"),
     "a larger retention of a part": ("parts", of_operator(
         lambda o: o["parts"][0]["operator"].update(retention="1/2")), "sub-tables"),
-    "rows of a matrix in another order": ("general", of_operator(
-        lambda o: o["rows"].append(o["rows"].pop(0))), "draws"),
     "no scales": ("sampled", lambda c: c.claim(lambda m: m["plan"].pop("sampling")), "plan-part"),
     "all samples in one part": ("sampled", each(lambda _, row: row.update(part=0)), "scales"),
     "another operator of samples": ("sampled", operator(retention="3/4"), "plan-part"),

@@ -26,7 +26,6 @@ ROWS = 6_000
 WAYS = {
     "uniform": "rho-privacy(0.2, 0.5)",
     "fine-grain": "fine-rho-privacy(theta=3)",
-    "general": "fine-rho-privacy(theta=3)",
     "partitioned": "rho-privacy(0.2, 0.5)",
     "splu": "small-sum(groups=3)",
     "optimal": "f-privacy(theta=3)",

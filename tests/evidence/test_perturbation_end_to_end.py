@@ -12,7 +12,7 @@ import pytest
 from sfumato.audits import AuditCase, audit
 from sfumato.audits.draws import check_draws
 from sfumato.engines.publishing import publish
-from sfumato.errors import UsageError, WeakPromiseWarning
+from sfumato.errors import WeakPromiseWarning
 from sfumato.queries import open_release
 from sfumato.table import Table, read
 
@@ -48,11 +48,9 @@ WAYS = [
     (RHO, "fine-grain(objective=counts)"),
     (RHO, "partitioned"),
     (RHO, "partitioned(inside=fine-grain)"),
-    (RHO, "general"),
     (FINE, "uniform"),
     (FINE, "fine-grain"),
     (FINE, "fine-grain(objective=counts)"),
-    (FINE, "general(breaches=up)"),
 ]
 
 
@@ -113,11 +111,3 @@ def test_columns_with_many_values_are_compared(tmp_path: Path) -> None:
     other = raw.set_column(1, "s", pa.array([f"D{k:04}" for k in swapped]))
     mixed = read(other, quasi=["a"], sensitive=["s"])
     assert not all(finding.holds for finding in check_draws(AuditCase(mixed, release)))
-
-
-def test_a_clear_refusal_above_sixty_values(tmp_path: Path) -> None:
-    many = pa.table({"a": np.arange(610) % 3, "s": np.arange(610) % 61})
-    table = read(many, quasi=["a"], sensitive=["s"], categorical=["s"])
-    with pytest.raises(UsageError, match=r"column 's' has 61, the most is 60\. Use 'fine-grain'"):
-        publish(table, "rho-privacy(0.1, 0.5)", to=tmp_path / "r", mechanism="general")
-    assert not (tmp_path / "r").exists()

@@ -60,7 +60,6 @@ CASES = [
     ("rho-privacy(0.15, 1/3)", "uniform"),
     ("rho-privacy(0.15, 1/3)", "partitioned"),
     ("fine-rho-privacy(theta=3)", "fine-grain"),
-    ("rho-privacy(0.15, 1/3)", "general"),
     ("small-sum(groups=4)", "splu"),
     ("reconstruction-privacy(0.3, 0.3)", "sps"),
     ("l-diversity(4)", "optimal(fakes=2)"),

@@ -14,12 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sfumato as sf
-from sfumato.draws import Draws
-from sfumato.engines.words import Facts
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import DEFAULT_PROMISE, OddsGuarantee, parse_guarantee
-from sfumato.mechanisms import parse_mechanism
-from sfumato.profile import Histogram, Profile
+from sfumato.profile import Histogram
 
 CEILINGS = ("l-diversity(3)", "beta-likeness(1.5)", "f-privacy(theta=1.2, floor=0.1)")
 ODDS = ("rho-privacy(1/4, 2/5)", "fine-rho-privacy(theta=2)")
@@ -47,23 +44,6 @@ def test_each_value_has_its_smallest_limit_on_odds(counts: list[int]) -> None:
     assert both.common_limit(histogram.column, histogram.values) <= min(
         (one for one in both.odds_limits(histogram) if one is not None), default=Fraction(10**9)
     )
-
-
-@pytest.mark.parametrize("way", ["fine-grain(objective=counts)", "general"])
-@pytest.mark.parametrize("other", ["fine-rho-privacy(theta=3)", "rho-privacy(0.25, 0.6)"])
-def test_an_operator_that_follows_the_counts_says_so(way: str, other: str) -> None:
-    """One member states shares to plan for, the other's limits follow the table's."""
-    both = parse_guarantee(f"fine-rho-privacy(limits=a:0.4:0.9;*:0.2:0.8) and {other}")
-    made = []
-    for counts in ([50, 30, 20], [20, 30, 50]):
-        histogram = Histogram("s", ("a", "b", "c"), np.array(counts))
-        named = parse_mechanism(way)
-        plan = named.plan(Profile(100, {"s": histogram}), both, Draws.from_seed(1))
-        made.append(plan.public()["operators"])
-        assert plan.narrower == "whoever knows the values of everybody else"
-        (said,) = Facts.of_plan(named, both, plan, {"s": histogram}).statement()
-        assert "does not hold against whoever knows" in said
-    assert made[0] != made[1] or way != "general"
 
 
 def test_what_follows_and_is_read_as_a_promise_unless_it_is_quoted() -> None:

@@ -1,4 +1,4 @@
-"""Fine-grain and general planning: the traps of errata T12, weights, and what is never worse."""
+"""Fine-grain planning: the traps of errata T12, weights, and what is never worse."""
 
 from __future__ import annotations
 
@@ -18,10 +18,7 @@ from sfumato.guarantees.odds import round_down
 from sfumato.guarantees.value_table import ChanceLimits
 from sfumato.mechanisms import parse_mechanism
 from sfumato.mechanisms.fine_grain import FineGrainPerturbation
-from sfumato.mechanisms.general import GeneralPerturbation, exact_operator, total_variance
-from sfumato.mechanisms.perturbed import within
 from sfumato.mechanisms.uniform import UniformPerturbation
-from sfumato.operators import General
 from sfumato.profile import Histogram, Profile
 
 DRAWS = Draws.from_seed(1)
@@ -121,9 +118,7 @@ def test_stated_weights_move_the_optimum() -> None:
 
 
 @pytest.mark.parametrize("limits", ["a:0.1:0.4;b:0.2:0.5:2;*:0.3:0.6", "a:0.05:0.2;b:0.05:0.3;*"])
-@pytest.mark.parametrize(
-    "mechanism", ["uniform", "fine-grain", "fine-grain(objective=counts)", "general"]
-)
+@pytest.mark.parametrize("mechanism", ["uniform", "fine-grain", "fine-grain(objective=counts)"])
 @pytest.mark.filterwarnings("ignore::sfumato.errors.WeakPromiseWarning")
 def test_under_stated_limits_no_count_decides(limits: str, mechanism: str) -> None:
     """Whatever the table, the operator is the same: it can tell nothing about anybody."""
@@ -132,55 +127,6 @@ def test_under_stated_limits_no_count_decides(limits: str, mechanism: str) -> No
     plans = [way.plan(table, promise, DRAWS) for table in tables]
     assert len({str(plan.public()) for plan in plans}) == 1
     assert not any(plan.public().get("fitted") for plan in plans)
-
-
-def largest_fall(operator: General, x: int) -> Fraction:
-    """The largest P[x', y] / P[x, y]: how far a published value lowers the odds of x."""
-    return max(Fraction(max(column), column[x]) for column in zip(*operator.rows, strict=True))
-
-
-@pytest.mark.parametrize("breaches", ["up", "both"])
-@pytest.mark.parametrize("counts", [T12, (4, 4, 3, 2, 1), (30, 5, 5, 5, 5, 2)])
-def test_general_operators_keep_both_limits_exactly(counts, breaches: str) -> None:
-    promise, table = theta(3 if max(counts) < 10 else 15), profile(*counts)
-    mechanism = GeneralPerturbation(breaches=breaches)
-    plan = mechanism.plan(table, promise, DRAWS)
-    plan.check()
-    operator = plan.operators["s"]
-    gammas = promise.odds_limits(table.histograms["s"])
-    for x, (gain, gamma) in enumerate(zip(operator.odds_gains(), gammas, strict=True)):
-        assert within(gain, gamma)
-        assert breaches == "up" or within(largest_fall(operator, x), gamma)
-    uniform = UniformPerturbation().plan(table, promise, DRAWS)
-    assert plan.predicted_error() <= uniform.predicted_error() * (1 + 1e-6)
-    if breaches == "up":  # every fine-grain operator is a general one
-        fine = FineGrainPerturbation(objective="counts").plan(table, promise, DRAWS)
-        assert plan.predicted_error() <= fine.predicted_error() * 1.02
-
-
-def test_exact_operator_repairs_rounding() -> None:
-    gammas = [Fraction(2), Fraction(2)]
-    operator = exact_operator(np.array([[2 / 3, 1 / 3], [1 / 3, 2 / 3]]), gammas, both=True)
-    assert operator.amplification() <= 2
-    assert operator.matrix() == pytest.approx(np.array([[2, 1], [1, 2]]) / 3, abs=1e-6)
-
-
-def test_exact_operator_holds_falling_odds_too_where_it_must() -> None:
-    matrix = np.array([[0.6, 0.2, 0.2], [0.2, 0.4, 0.4], [0.2, 0.2, 0.6]])
-    gammas = [None, Fraction(2), None]
-    up, both = (exact_operator(matrix, gammas, both=way) for way in (False, True))
-    assert within(up.odds_gains()[1], Fraction(2))
-    assert not within(largest_fall(up, 1), Fraction(2))
-    assert within(largest_fall(both, 1), Fraction(2))
-
-
-def test_total_variance_is_the_operators() -> None:
-    plan = GeneralPerturbation().plan(profile(5, 3, 2), theta(2), DRAWS)
-    counts = np.array([5.0, 3.0, 2.0])
-    operator = plan.operators["s"]
-    assert total_variance(operator.matrix(), counts) == pytest.approx(
-        operator.variances(counts).sum()
-    )
 
 
 @settings(max_examples=200, deadline=None)
@@ -198,7 +144,7 @@ def test_rounding_down_keeps_six_digits(number: Fraction) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["uniform", "fine-grain(objective=counts)", "general"])
+@pytest.mark.parametrize("way", ["uniform", "fine-grain(objective=counts)"])
 def test_a_plan_hardly_ever_tells_what_one_record_was(way: str) -> None:
     """Of 40 tables that differ from another in one record, nearly all have the same plan."""
     rng = np.random.default_rng(6)

@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from papers.perturbation.general import DenseInverse
 from sfumato.operators import Decoy, FineGrain, Operator, Parts, SubTable, Uniform
 from sfumato.operators.drawn import DrawnEstimated
 from sfumato.operators.estimator import Forms, Moments, Statistic
-from sfumato.operators.inverse import DenseInverse, Inverse
+from sfumato.operators.inverse import Inverse
 from sfumato.operators.weighing import Composition, DenseWeights
 
 Floats = npt.NDArray[np.float64]
@@ -95,7 +96,7 @@ def by_hand(
     return value, covariance, reached
 
 
-def unshrunk(moments: Moments, inverse: Inverse | DenseInverse) -> DrawnEstimated:
+def unshrunk(moments: Moments, inverse: Inverse) -> DrawnEstimated:
     whole = Composition.of(inverse, np.full(len(inverse.codes), 50.0))
     return DrawnEstimated(moments, [inverse], [whole], shrunk=False)
 
@@ -117,7 +118,8 @@ def test_structured_and_written_out_are_the_definition(name: str, seed: int) -> 
     value, covariance, reached = by_hand(moments, forms, weights, chosen)
     ways = both_ways(moments, inverse)
     if len(weights) == VALUES:
-        ways.append(unshrunk(moments, DenseInverse(weights)))
+        ways.append(unshrunk(moments, DenseInverse(weights)))  # type: ignore[arg-type]
+        ways[-1].way = DenseWeights
     gradient = [rng.normal(size=forms.pairs) for _ in chosen]
     expected = np.einsum("ip,jp,ijp->p", gradient, gradient, covariance)
     for way in ways:

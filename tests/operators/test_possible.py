@@ -20,7 +20,6 @@ RELEASES = {
     "uniform": "rho-privacy(0.4, 0.6)",
     "fine-grain": "fine-rho-privacy(theta=2)",
     "partitioned": "rho-privacy(0.4, 0.6)",
-    "general": "rho-privacy(0.4, 0.6)",
     "splu": "small-sum(2)",
     "sps(merge=none)": "reconstruction-privacy(0.3, 0.3)",
     "optimal": "l-diversity(2)",

@@ -1,4 +1,4 @@
-"""Fine-grain, general and sub-table operators: closed forms, exact limits, exact draws."""
+"""Fine-grain and sub-table operators: closed forms, exact limits, exact draws."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from sfumato.errors import SingularOperator
 from sfumato.operators import (
     AnyOperator,
     FineGrain,
-    General,
     Operator,
     Parts,
     SubTable,
@@ -27,14 +26,10 @@ HALF = DYADIC // 2
 
 
 def brute_gains(operator: Operator) -> list[Fraction]:
-    if isinstance(operator, General):
-        rows = [[Fraction(entry, DYADIC) for entry in row] for row in operator.rows]
-    else:
-        assert isinstance(operator, FineGrain)
-        m = operator.values
-        p = [Fraction(kept, DYADIC) for kept in operator.kept]
-        rows = [[p[x] * (x == y) + (1 - p[x]) / m for y in range(m)] for x in range(m)]
-    m = len(rows)
+    assert isinstance(operator, FineGrain)
+    m = operator.values
+    p = [Fraction(kept, DYADIC) for kept in operator.kept]
+    rows = [[p[x] * (x == y) + (1 - p[x]) / m for y in range(m)] for x in range(m)]
     return [
         max(rows[x][y] / rows[k][y] for y in range(m) for k in range(m) if k != x) for x in range(m)
     ]
@@ -78,27 +73,7 @@ def test_values_that_are_never_kept_have_no_weights() -> None:
         FineGrain.of_numerators((HALF, 0, HALF)).estimate(np.ones(3))
 
 
-def test_singular_general_operators_have_no_weights() -> None:
-    with pytest.raises(SingularOperator, match="cannot be inverted"):
-        General.of(((HALF, HALF), (HALF, HALF))).weights()
-
-
-def random_general(rng: np.random.Generator, m: int) -> General:
-    rows = rng.integers(1, DYADIC // m, (m, m))
-    rows[:, 0] += DYADIC - rows.sum(axis=1)
-    return General.of(rows.tolist())
-
-
-def test_general_gains_are_exact() -> None:
-    rng = np.random.default_rng(5)
-    for _ in range(20):
-        operator = random_general(rng, 4)
-        assert operator.odds_gains() == [max(gain, Fraction(1)) for gain in brute_gains(operator)]
-
-
 def test_excluded_values_are_infinitely_amplified() -> None:
-    with pytest.raises(ZeroDivisionError):
-        General.of(((DYADIC, 0), (HALF, HALF))).amplification()
     with pytest.raises(ZeroDivisionError):
         FineGrain.of_numerators((DYADIC, HALF)).amplification()
 
@@ -116,10 +91,9 @@ PARTS = Parts(
     "operator",
     [
         FineGrain.of_numerators((HALF, DYADIC // 8, DYADIC // 3)),
-        random_general(np.random.default_rng(7), 3),
         PARTS,
     ],
-    ids=["fine-grain", "general", "parts"],
+    ids=["fine-grain", "parts"],
 )
 def test_draws_follow_the_matrix(operator: Operator) -> None:
     """200,000 draws a row; every frequency within 5.5 standard errors (false alarm < 1e-6)."""
@@ -135,8 +109,8 @@ def test_draws_follow_the_matrix(operator: Operator) -> None:
 
 @pytest.mark.parametrize(
     "operator",
-    [FineGrain.of_numerators((HALF, 3)), random_general(np.random.default_rng(8), 3), PARTS],
-    ids=["fine-grain", "general", "parts"],
+    [FineGrain.of_numerators((HALF, 3)), PARTS],
+    ids=["fine-grain", "parts"],
 )
 def test_json_round_trip(operator: Operator) -> None:
     assert json.decode(json.encode(operator.to_json()), type=AnyOperator) == operator
@@ -149,11 +123,7 @@ def test_json_round_trip(operator: Operator) -> None:
         {"form": "fine-grain", "values": 1, "denominator": DYADIC, "retentions": [DYADIC + 1]},
         {"form": "fine-grain", "values": 1, "denominator": 10, "retentions": [1]},
         {"form": "fine-grain", "values": 1, "denominator": DYADIC, "retentions": [True]},
-        *(
-            {"form": "general", "values": len(rows), "denominator": DYADIC, "rows": rows}
-            for rows in ([[DYADIC - 1]], [[0.5]], [], [[-1, DYADIC + 1], [0, DYADIC]])
-        ),
-        {"form": "general", "values": 2, "denominator": DYADIC, "rows": [[DYADIC]]},
+        {"form": "general", "values": 1, "denominator": DYADIC, "rows": [[DYADIC]]},
         {"form": "uniform", "values": 2, "retention": "1/0"},
         {"form": "observed-decoy", "values": 2, "groups": 2, "counts": [1, 1]},
         {"form": "parts", "values": 2, "parts": []},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,11 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
+from papers.perturbation.general import DenseInverse
 from sfumato.operators import FineGrain, Operator, Uniform
 from sfumato.operators.drawn import DrawnEstimated
-from sfumato.operators.estimator import Estimator
-from sfumato.operators.inverse import DenseInverse
-from sfumato.operators.weighing import Composition
+from sfumato.operators.estimator import Estimator, Moments
+from sfumato.operators.weighing import Composition, DenseWeights
 from sfumato.queries import OpenedRelease, ask, open_release
 from sfumato.queries.perturbed_source import PerturbedSource
 
@@ -78,7 +77,13 @@ def test_both_ways_agree(
             Composition.of(inverse, *self._shown_counts([name], inverse.values))
             for name, inverse in zip(columns, inverses, strict=True)
         ]
-        return partial(DrawnEstimated, inverses=inverses, wholes=wholes)
+
+        def written_out(moments: Moments, **wishes: bool) -> DrawnEstimated:
+            made = DrawnEstimated(moments, inverses, wholes, **wishes)
+            made.way = DenseWeights
+            return made
+
+        return written_out
 
     for wish in ({}, {"keys": True}):
         for sql in QUESTIONS if not wish else QUESTIONS[:1]:

@@ -22,7 +22,7 @@ from sfumato.mechanisms.perturbed import within
 from sfumato.operators import Decoy, Operator, Parts
 from sfumato.release import PerturbedRelease
 
-ENTRYWISE = ("uniform", "fine-grain", "general")  # each record by one matrix over the values
+ENTRYWISE = ("uniform", "fine-grain")  # each record by one matrix over the values
 
 
 @concerns(PerturbedRelease)

@@ -31,7 +31,7 @@ from sfumato.engines.run import Run
 from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
 from sfumato.guarantees import Guarantee, OddsGuarantee, parse_guarantee
 from sfumato.mechanisms.perturbed import PerturbedPlan
-from sfumato.operators import General, Operator
+from sfumato.operators import Operator
 from sfumato.operators.retention import RetentionOperator
 from sfumato.private import MODE, outside_release, require_private
 from sfumato.profile import Histogram, Profile
@@ -131,12 +131,12 @@ class Ledger:
     def with_release(self, run: Run) -> Ledger:
         """The ledger with one release more; refused beyond the promise."""
         operators = run.plan.operators if isinstance(run.plan, PerturbedPlan) else {}
-        kinds = (RetentionOperator, General)
-        if not operators or not all(isinstance(operator, kinds) for operator in operators.values()):
+        drawn = [isinstance(operator, RetentionOperator) for operator in operators.values()]
+        if not drawn or not all(drawn):
             raise UsageError(
                 f"A ledger adds up how far releases raise odds, and '{run.chosen}' limits "
                 "something else: two releases by it can be intersected. With --ledger use a "
-                "mechanism that draws each record by itself: uniform, fine-grain or general."
+                "mechanism that draws each record by itself: uniform or fine-grain."
             )
         rows = 1 if run.rule is None else run.rule.rows
         name, sketch = run.options.release.name, sketch_of(run)

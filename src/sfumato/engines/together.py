@@ -17,7 +17,7 @@ import numpy as np
 from sfumato.columns import value_text
 from sfumato.engines.counting import count_combinations
 from sfumato.guarantees import Guarantee
-from sfumato.operators import General, Operator
+from sfumato.operators import Operator
 from sfumato.operators.base import FloatArray
 from sfumato.operators.retention import RetentionOperator
 from sfumato.profile import Histogram, Profile
@@ -63,8 +63,7 @@ def told_by_columns(
     `combined` counts these (see `count_combinations`). Cost: the product of the numbers of values.
     """
     sizes = [len(histogram.values) for histogram in histograms.values()]
-    kinds = (RetentionOperator, General)
-    drawn = all(isinstance(operators.get(name), kinds) for name in histograms)
+    drawn = all(isinstance(operators.get(name), RetentionOperator) for name in histograms)
     cells = int(np.prod(sizes, dtype=object)) * max(sizes, default=0)
     if len(sizes) < 2 or not drawn or cells > _MOST_CELLS:
         return []

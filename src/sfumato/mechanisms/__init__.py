@@ -12,11 +12,9 @@ from sfumato.mechanisms.buckets import (
     TwoSizeBuckets,
 )
 from sfumato.mechanisms.fine_grain import FineGrainPerturbation
-from sfumato.mechanisms.general import GeneralPerturbation
 from sfumato.mechanisms.generalized import TablePlan
 from sfumato.mechanisms.grouped import Burel, Ring
 from sfumato.mechanisms.heterogeneous.mechanism import HeterogeneousGeneralization
-from sfumato.mechanisms.noise import CalibratedNoise
 from sfumato.mechanisms.partitioned import PartitionedPerturbation
 from sfumato.mechanisms.protocol import Batch, CellPlan, Mechanism, Plan, Published, RecordPlan
 from sfumato.mechanisms.splu import DecoyValues
@@ -30,8 +28,6 @@ MECHANISMS: dict[str, type[Mechanism]] = {
         UniformPerturbation,
         FineGrainPerturbation,
         PartitionedPerturbation,
-        GeneralPerturbation,
-        CalibratedNoise,
         DecoyValues,
         SamplingPerturbingScaling,
         OptimalBuckets,

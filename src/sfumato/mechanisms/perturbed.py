@@ -163,7 +163,6 @@ class PerturbingMechanism(Mechanism):
         assert isinstance(guarantee, OddsGuarantee)
         chosen = dict[str, Chosen]()
         for column, histogram in profile.histograms.items():
-            self.require_fit(histogram)
             guarantee.require_feasible(histogram)
             chosen[column] = self.choose(histogram, guarantee)
         return PerturbedPlan(
@@ -174,9 +173,6 @@ class PerturbingMechanism(Mechanism):
             {column: choice.floor for column, choice in chosen.items()},
             any(choice.fitted for choice in chosen.values()),
         )
-
-    def require_fit(self, histogram: Histogram) -> None:
-        """Refuse a column that no operator of this mechanism is for."""
 
     @abstractmethod
     def choose(self, histogram: Histogram, guarantee: OddsGuarantee) -> Chosen:

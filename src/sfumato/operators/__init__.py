@@ -7,17 +7,15 @@ in the manifest as it is: `AnyOperator` is what a manifest may hold.
 
 from sfumato.operators.base import Operator
 from sfumato.operators.decoy import Decoy, ObservedDecoy
-from sfumato.operators.general import General
 from sfumato.operators.parts import Parts, SubTable
 from sfumato.operators.retention import FineGrain, Uniform
 
-AnyOperator = Uniform | FineGrain | General | Decoy | Parts
+AnyOperator = Uniform | FineGrain | Decoy | Parts
 
 __all__ = [
     "AnyOperator",
     "Decoy",
     "FineGrain",
-    "General",
     "ObservedDecoy",
     "Operator",
     "Parts",

@@ -14,7 +14,7 @@ from sfumato.columns import ManifestPart, in_json
 from sfumato.draws import Address, Draws, IntArray
 
 if TYPE_CHECKING:
-    from sfumato.operators.inverse import DenseInverse, Inverse
+    from sfumato.operators.inverse import Inverse
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -57,7 +57,7 @@ class Operator(
         """P as floats, shape (values, values). O(m²)."""
 
     @abstractmethod
-    def inverse(self) -> Inverse | DenseInverse:
+    def inverse(self) -> Inverse:
         """W = P⁻¹: a record published as y counts W[y, x] towards x."""
 
     def likelihood(self) -> FloatArray:

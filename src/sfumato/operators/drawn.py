@@ -41,7 +41,6 @@ from sfumato.operators.estimator import (
     quotients_of,
     sum_by,
 )
-from sfumato.operators.inverse import Inverse
 from sfumato.operators.shrinkage import Belief, CountEstimates, Shrunk, added_up
 from sfumato.operators.tails import TwoRates, assisted_count
 from sfumato.operators.weighing import Composition, DenseWeights, Inverses, LevelWeights
@@ -64,8 +63,9 @@ class DrawnEstimated(Estimated):
     ) -> None:
         self.moments, self.shrinks, self._inverses, self._wholes = moments, shrunk, inverses, wholes
         self.rows = wholes[0].rows  # of the whole release
-        has_levels = len(inverses) == 1 and isinstance(inverses[0], Inverse)
-        self.way: type[LevelWeights | DenseWeights] = LevelWeights if has_levels else DenseWeights
+        self.way: type[LevelWeights | DenseWeights] = (
+            LevelWeights if len(inverses) == 1 else DenseWeights
+        )
         self._weights: tuple[Forms, LevelWeights | DenseWeights] | None = None
         self._beliefs: dict[Hashable, tuple[Belief, FloatArray, FloatArray]] = {}
 

@@ -1,7 +1,7 @@
 """The inverse of an operator with structure: what a record adds to every value, in O(m).
 
 A record that shows the symbol y adds W[y, x] to the estimate of value x, W = P⁻¹ (methods, section
-1). For nearly every operator W[y, x] = own[y]·1{x is y's value} + left[y]·right[x], inside the
+1). For every operator W[y, x] = own[y]·1{x is y's value} + left[y]·right[x], inside the
 block (sub-table) of y and nothing outside it. So estimates, the sums of squares that their
 variances need, and expected variances cost O(m): a column of 20,000 values is like any other.
 """
@@ -100,37 +100,6 @@ class Inverse:
         alone = self.own * (self.own + 2 * self.left * self.right)
         whole = shown * alone + self.right**2 * self._background(shown, self.left**2) - counts
         return np.asarray(np.maximum(whole, 0.0))
-
-
-@dataclass(frozen=True, eq=False)
-class DenseInverse:
-    """W of a column without structure, written down."""
-
-    weights: FloatArray
-
-    @property
-    def values(self) -> int:
-        return len(self.weights)
-
-    @property
-    def codes(self) -> IntArray:
-        return np.arange(self.values)
-
-    @property
-    def blocks(self) -> IntArray:
-        return np.zeros(self.values, np.int64)
-
-    def estimate(self, shown: FloatArray) -> FloatArray:
-        return np.asarray(shown @ self.weights)
-
-    def weigh(self, asked: FloatArray) -> FloatArray:
-        return np.asarray(asked @ self.weights.T)
-
-    def variances(self, counts: FloatArray, shown: FloatArray) -> FloatArray:
-        return np.asarray(np.maximum(shown @ self.weights**2 - counts, 0.0))
-
-    def pattern(self) -> DenseInverse:
-        return DenseInverse((self.weights != 0).astype(np.float64))
 
 
 def product(one: FloatArray, other: FloatArray) -> FloatArray:

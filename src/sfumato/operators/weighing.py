@@ -1,11 +1,10 @@
 """What a record adds to an estimate, by what it shows: z = Σ_x W[y, x]·h(x), by form and symbol.
 
-`LevelWeights` is for one column whose inverse has structure: where W[y, x] = own[y]·1{x is y's
-value} + left[y]·right[x], a symbol adds to the form of its own value, and all symbols of a block
-together add left·right to every form. Products of two such z are of this shape again, so that sums
-over lines and means over the release cost O(lines + pairs). `DenseWeights` is for several
-independent columns, whose weights multiply, and for one without structure: they are written down
-for some forms at a time.
+`LevelWeights` is for one column: as W[y, x] = own[y]·1{x is y's value} + left[y]·right[x], a symbol
+adds to the form of its own value, and all symbols of a block together add left·right to every form.
+Products of two such z are of this shape again, so that sums over lines and means over the release
+cost O(lines + pairs). `DenseWeights` is for several independent columns, whose weights multiply:
+they are written down for some forms at a time.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ import numpy as np
 from sfumato.draws import BoolArray, IntArray
 from sfumato.operators.base import FloatArray
 from sfumato.operators.estimator import Forms, Moments, sum_by
-from sfumato.operators.inverse import DenseInverse, Inverse, product
+from sfumato.operators.inverse import Inverse, product
 
 _AT_ONCE = 1 << 22  # numbers that are held at the same time
 _LEAST = 1e-9  # people that a value is taken to have at least
 
-Inverses = Sequence[Inverse | DenseInverse]
+Inverses = Sequence[Inverse]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +40,7 @@ class Composition:
     @classmethod
     def of(
         cls,
-        inverse: Inverse | DenseInverse,
+        inverse: Inverse,
         counts: FloatArray,
         noise: FloatArray | None = None,
         *,
@@ -81,14 +80,12 @@ class Levels:
 
 
 class LevelWeights:
-    """One column with structure, asked for some forms."""
+    """One column, asked for some forms."""
 
     def __init__(
         self, moments: Moments, forms: Forms, inverses: Inverses, wholes: Sequence[Composition]
     ) -> None:
-        (inverse,), (self._symbol,) = inverses, moments.shown
-        assert isinstance(inverse, Inverse)
-        self._inverse = inverse
+        (self._inverse,), (self._symbol,) = inverses, moments.shown
         self._moments, self._forms = moments, forms
         self.shown, self._true = wholes[0].shown, wholes[0].true
         self._many, self._blocks = self._inverse.many_blocks, self._inverse.blocks
@@ -176,7 +173,7 @@ Rows = Callable[[int, IntArray], FloatArray]  # by (form, joint symbol) of a pro
 
 
 class DenseWeights:
-    """Several columns, or one without structure; forms of one profile at a time."""
+    """Several columns; forms of one profile at a time."""
 
     def __init__(
         self, moments: Moments, forms: Forms, inverses: Inverses, wholes: Sequence[Composition]
