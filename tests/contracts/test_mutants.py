@@ -549,7 +549,6 @@ CONTENT: dict[str, tuple[str, Callable[[Copy], None], str]] = {
     "fitted, it says": ("uniform", plan(fitted=True), "facts"),
     "values that are kept seldom": ("uniform", plan(floors={"disease": [0]}), "facts"),
     "values in nearly every group": ("decoys", plan(common={"disease": [0]}), "facts"),
-    "columns that tell too much": ("columns", plan(beyond=["disease"]), "facts"),
     "missing values": ("uniform", claims(missing="value"), "facts"),
     "another part": ("parts", lambda c: c.content(lambda rows: [r.update(part=1 - r["part"])
                      if r["part"] < 2 and i < 9 else None for i, r in enumerate(rows)] and None),

@@ -60,6 +60,6 @@ def test_releases_of_other_versions_are_refused_in_a_sentence(
         sf.open(Path(__file__).parent / "format_1")
     place = shutil.copytree(published("optimal"), tmp_path / "release")
     described = json.loads((place / "manifest.json").read_text("utf-8"))
-    (place / "manifest.json").write_text(json.dumps(described | {"format": 3}), "utf-8")
-    with pytest.raises(sf.BundleError, match="has release format 3, and this sfumato reads 2"):
+    (place / "manifest.json").write_text(json.dumps(described | {"format": 4}), "utf-8")
+    with pytest.raises(sf.BundleError, match="has release format 4, and this sfumato reads 3"):
         sf.open(place)

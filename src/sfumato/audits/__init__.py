@@ -22,7 +22,7 @@ from sfumato.audits.catalogue import AuditCheck, Disclosure
 from sfumato.audits.findings import CheckResult, Finding, Verdict
 from sfumato.audits.perturbed import check_decoys
 from sfumato.audits.replay import check_replay, declared_again
-from sfumato.audits.spelling import check_spelling
+from sfumato.audits.spelling import check_promise_of_older, check_spelling
 from sfumato.engines.counting import Progress, no_progress
 from sfumato.engines.exposure import exposure_of
 from sfumato.engines.receipts import Receipt
@@ -57,7 +57,7 @@ def audit(
     """
     opened = release if isinstance(release, Release) else Release(release)
     progress("auditing", 0, 1)
-    findings = list(check_spelling(opened))
+    findings = [*check_promise_of_older(opened), *check_spelling(opened)]
     if table is None:
         findings += _unjudged(opened, findings, "no table was given")
         return Verdict(tuple(findings), _tested(opened, "spelling alone"), exposure_of(opened))

@@ -15,7 +15,6 @@ from sfumato.columns import Column, Range, Values, value_text, value_to_json
 from sfumato.engines.binning import bins_of
 from sfumato.engines.publication import missing_rule
 from sfumato.engines.shown import domain_of
-from sfumato.engines.together import told_by_release
 from sfumato.guarantees import ReconstructionPrivacy
 from sfumato.mechanisms.buckets.ways import BucketMechanism
 from sfumato.operators import Decoy
@@ -148,9 +147,6 @@ def check_facts(case: AuditCase) -> Iterator[Finding]:
         facts["blocks"] = _cuts_follow(case, plan.blocks)
     drawn = isinstance(release, PerturbedRelease) and plan.sampling is None
     if drawn and case.mechanism is not None:
-        combinations = told_by_release(case.table, release, case.profile, case.guarantee)
-        beyond = tuple(one.column for one in combinations if one.exceeds and not manifest.joint)
-        facts["beyond"] = plan.beyond == beyond
         public = {} if case.plan is None else case.plan.public()
         part = convert(public, PerturbedPart) if "operators" in public else plan
         if case.rows_of_people_withheld:

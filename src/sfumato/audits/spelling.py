@@ -40,7 +40,8 @@ from sfumato.release import (
     typed_values,
 )
 from sfumato.release.files import opened_parquet
-from sfumato.release.manifest import NAME
+from sfumato.release.manifest import FORMAT, NAME
+from sfumato.release.reading import is_spelled, what_was_false
 from sfumato.scratch import scratch_space
 from sfumato.version import __version__
 
@@ -68,6 +69,12 @@ def check_spelling(release: Release) -> Iterator[Finding]:
         )
 
 
+def check_promise_of_older(release: Release) -> Iterator[Finding]:
+    """A release of an older format, whose promise was false, does not keep it."""
+    if (wrong := what_was_false(release.manifest)) is not None:
+        yield Finding.plain(catalogue.OLDER, wrong)
+
+
 def rewrite(release: Release, to: Path) -> Manifest:
     """The content of a release written again into the folder `to`: what it says, and no more."""
     manifest = release.manifest
@@ -84,6 +91,7 @@ def rewrite(release: Release, to: Path) -> Manifest:
         promise = parse_guarantee(manifest.stated).for_columns([c.name for c in release.sensitive])
         plain = msgspec.structs.replace(
             manifest,
+            format=FORMAT,
             sfumato=__version__,
             writer=WRITER,
             stated=promise.stated(),
@@ -195,12 +203,11 @@ def _usual(array: pa.Array) -> pa.Array:
 def _different_parts(release: Release, again: Manifest) -> Iterator[str]:
     """What of the manifest is not as this version writes it."""
     manifest, path = release.manifest, release.path / NAME
-    if path.read_text(encoding="utf-8") != manifest.to_text():
+    if not is_spelled(path.read_text(encoding="utf-8"), manifest):
         yield f"{NAME}: blanks, escapes or the order of its keys"
     other = manifest.sfumato != again.sfumato
-    fields = [
-        name for name in manifest.__struct_fields__ if name not in ("files", "sfumato", "writer")
-    ]
+    passed = {"files", "format", "sfumato", "writer"}
+    fields = [name for name in manifest.__struct_fields__ if name not in passed]
     for name in fields:
         if getattr(manifest, name) != getattr(again, name) and not (other and name in WORDS):
             yield f"{NAME}: {name}"

@@ -97,13 +97,9 @@ def steward_notes(profile: Profile, guarantee: Guarantee) -> tuple[str, ...]:
 def make_manifest(run: Run, written: Written) -> Manifest:
     """The manifest of a release, its files still to come."""
     table, plan, person = run.table, run.plan, run.rule
-    public = {**plan.public(), **written.plan}
-    beyond = [told.column for told in run.together if told.exceeds]
-    if beyond and not run.joint:  # whether, never how much: that tells counts
-        public["beyond"] = beyond
     manifest = Manifest.of(
         plan.kind,
-        public,
+        {**plan.public(), **written.plan},
         sfumato=__version__,
         writer=WRITER,
         mechanism=str(run.chosen),

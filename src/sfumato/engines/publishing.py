@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -40,7 +40,7 @@ from sfumato.engines.receipts import Receipt, receipt_file
 from sfumato.engines.republishing import as_before
 from sfumato.engines.run import Follow, Run, RunOptions
 from sfumato.engines.spark.engine import SparkEngine
-from sfumato.engines.together import ColumnTold, told_by_columns
+from sfumato.engines.together import told_by_columns
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, jointly, parse_guarantee
 from sfumato.guarantees.meaning import meaning_for_a_person
@@ -189,13 +189,13 @@ def _planned(run: Run, kinds: tuple[type[Plan], ...]) -> Run:
     )
     # nothing looks at these after planning, and the records need the memory
     profile = replace(run.profile, cells=None, binned=None)
-    together: Sequence[ColumnTold] = ()
+    together = list[str]()
     if isinstance(plan, PerturbedPlan):
         combined = partial(count_combinations, run.table, profile.histograms)
-        together = told_by_columns(combined, profile.histograms, plan.operators, run.guarantee)
-    run = replace(run, profile=profile, chosen=chosen, plan=plan, together=together)
-    sentences = (warning.sentence() for warning in together)
-    notes = (*steward_notes(run.people, run.promise), *sentences, drawn_note(run))
+        told = told_by_columns(combined, profile.histograms, plan.operators, run.guarantee)
+        together = [column.sentence() for column in told]
+    run = replace(run, profile=profile, chosen=chosen, plan=plan)
+    notes = (*steward_notes(run.people, run.promise), *together, drawn_note(run))
     return replace(run, notes=notes)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -11,7 +11,6 @@ from typing import Any
 from sfumato.columns import Column
 from sfumato.draws import Draws, IntArray
 from sfumato.engines.counting import Progress, no_progress
-from sfumato.engines.together import ColumnTold
 from sfumato.guarantees import AllOdds, Guarantee
 from sfumato.mechanisms import Mechanism, Plan
 from sfumato.mechanisms.generalized import Generalized
@@ -59,7 +58,6 @@ class Run:
     profile: Profile = LATER
     chosen: Mechanism = LATER
     plan: Plan = LATER
-    together: Sequence[ColumnTold] = ()
     notes: tuple[str, ...] = ()  # for the steward
     manifest: Manifest = LATER
 

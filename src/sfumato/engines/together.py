@@ -10,19 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from sfumato.columns import value_text
-from sfumato.engines.counting import count_combinations
 from sfumato.guarantees import Guarantee
 from sfumato.operators import Operator
 from sfumato.operators.base import FloatArray
 from sfumato.operators.retention import RetentionOperator
-from sfumato.profile import Histogram, Profile
-from sfumato.release import Release
-from sfumato.table import Table
+from sfumato.profile import Histogram
 
 _MOST_CELLS = 1 << 24  # values of a column times what can be shown of all
 _ROUNDING = 1e-9
@@ -38,10 +34,6 @@ class ColumnTold:
     ceiling: float
     beyond: float  # of what is shown
 
-    @property
-    def exceeds(self) -> bool:
-        return self.beyond > 0
-
     def sentence(self) -> str:
         """For the steward: it follows from exact counts."""
         told = (
@@ -49,7 +41,7 @@ class ColumnTold:
             f"to {self.chance:.3f} at most; the promise about the column allows {self.ceiling:.3f}"
         )
         often = f", and {self.beyond:.1%} of what is shown goes beyond such a limit"
-        return told + (often if self.exceeds else "") + "."
+        return told + (often if self.beyond > 0 else "") + "."
 
 
 def told_by_columns(
@@ -60,7 +52,7 @@ def told_by_columns(
 ) -> list[ColumnTold]:
     """For every sensitive column, from the table's own combinations; empty where it cannot be said.
 
-    `combined` counts these (see `count_combinations`). Cost: the product of the numbers of values.
+    `combined` counts these. Cost: the product of the numbers of values.
     """
     sizes = [len(histogram.values) for histogram in histograms.values()]
     drawn = all(isinstance(operators.get(name), RetentionOperator) for name in histograms)
@@ -108,12 +100,3 @@ def told_together(
         above = (chance > ceilings[:, None] + _ROUNDING).any(axis=0)
         beyond += float(total[above].sum())
     return largest, beyond / max(float(counts.sum()), 1.0)
-
-
-def told_by_release(
-    table: Table, release: Release, profile: Profile, guarantee: Guarantee
-) -> list[ColumnTold]:
-    """What all sensitive columns of a release tell together, from the table behind it."""
-    histograms = profile.histograms
-    combined = partial(count_combinations, table, histograms)
-    return told_by_columns(combined, histograms, release.operators, guarantee)

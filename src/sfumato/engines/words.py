@@ -216,16 +216,9 @@ def with_words(manifest: Manifest, shown: Mapping[str, Histogram]) -> Manifest:
     rule, merged = manifest.person, manifest.quasi_k
     names = [column.name for column in manifest.columns if column.role == "sensitive"]
     statement = [*facts.statement(), *(rule.sentences() if rule else ())]
-    beyond = getattr(manifest.plan, "beyond", ())
     if manifest.joint:
         statement.append(
             f"The promise holds for what the columns {', '.join(names)} tell together."
-        )
-    elif beyond:
-        statement.append(
-            f"Together the columns {', '.join(names)} tell more than the promise allows about "
-            f"{', '.join(beyond)}: it holds for who sees one of them. A joint promise holds for "
-            "all."
         )
     caveats = [*facts.caveats(), *_columns_apart(manifest, names)]
     if merged is not None:

@@ -11,10 +11,10 @@ from sfumato.release.manifest import (
     Manifest,
     PersonRule,
     manifest_schema,
-    read_manifest,
 )
 from sfumato.release.perturbed import PerturbedRelease
 from sfumato.release.reader import KINDS, Release
+from sfumato.release.reading import read_manifest
 from sfumato.release.records import scan
 from sfumato.release.values import typed_values
 

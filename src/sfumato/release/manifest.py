@@ -1,13 +1,12 @@
 """The manifest: what a release says about itself, as types.
 
-A release may contain what these types have and nothing else. Reading, the JSON Schema and the one
-text form of a manifest all come from them.
+A release may contain what these types have and nothing else. Reading (`release.reading`), the JSON
+Schema and the one text form of a manifest all come from them.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
@@ -21,20 +20,22 @@ from sfumato.columns import (
     LongText,
     ManifestPart,
     Stated,
-    Values,
     in_json,
 )
-from sfumato.errors import BundleError
 from sfumato.operators import AnyOperator
 from sfumato.textform import promise_text
 
-FORMAT = 2
-READERS = {1: "0.2"}  # the last version that reads an older format
+FORMAT: Literal[3] = 3
+OLDER: Literal[2] = 2  # is read as well
 NAME = "manifest.json"
 UNFINISHED = ".sfumato-part"  # how the folder of a run that has not finished ends
-MOST_BYTES = 64 << 20  # a larger manifest is not read
 
 FileName = Annotated[str, Meta(pattern=r"^(sensitive|records/part-[0-9]{5,9})\.parquet$")]
+
+
+def text_of(document: dict[str, Any]) -> str:
+    """The one text of a JSON document."""
+    return msgspec.json.format(msgspec.json.encode(document)).decode() + "\n"
 
 
 class FileEntry(ManifestPart, frozen=True):
@@ -133,7 +134,6 @@ class PerturbedPart(ManifestPart, frozen=True):
     fitted: bool = False  # whether operators follow from how common values are
     floors: dict[str, Counts] = field(default_factory=dict)  # values that are retained seldom
     common: dict[str, Counts] = field(default_factory=dict)  # values in nearly every decoy group
-    beyond: tuple[str, ...] = ()  # columns of which all columns together tell more than promised
 
 
 class Size(ManifestPart, frozen=True):
@@ -184,7 +184,7 @@ class Manifest(ManifestPart, frozen=True, kw_only=True, tag_field="kind"):
     if TYPE_CHECKING:
         kind: ClassVar[str]
         plan: Any  # of the kind's own type
-    format: Literal[2] = 2
+    format: Literal[2, 3] = FORMAT
     sfumato: Annotated[str, Meta(max_length=64)]
     writer: Annotated[str, Meta(max_length=64)] = ""  # of the Parquet files: decides their bytes
     mechanism: Annotated[str, Meta(max_length=1000)]
@@ -233,7 +233,7 @@ class Manifest(ManifestPart, frozen=True, kw_only=True, tag_field="kind"):
 
     def to_text(self) -> str:
         """The one text of a manifest."""
-        return msgspec.json.format(msgspec.json.encode(self.to_json())).decode() + "\n"
+        return text_of(self.to_json())
 
 
 class PerturbedManifest(Manifest, frozen=True, tag="perturbed"):
@@ -254,68 +254,6 @@ class GeneralizedManifest(Manifest, frozen=True, tag="generalized"):
 AnyManifest = PerturbedManifest | BucketedManifest | GeneralizedManifest
 
 
-class _Head(msgspec.Struct):
-    format: int
-
-
 def manifest_schema() -> dict[str, Any]:
     """The JSON Schema of the manifest, made from its types."""
     return msgspec.json.schema(AnyManifest)
-
-
-def read_manifest(folder: Path, where: str) -> Manifest:
-    """Read and validate a manifest that nobody vouches for; messages name the folder `where`."""
-    path = folder / NAME
-    if path.is_symlink() or not path.is_file():
-        raise BundleError(f"{where} is not a release: it has no {NAME}.")
-    if path.stat().st_size > MOST_BYTES:
-        raise BundleError(f"The manifest of {where} is larger than {MOST_BYTES:,} bytes.")
-    try:
-        text = path.read_bytes()
-        stated = msgspec.json.decode(text, type=_Head).format
-        if stated != FORMAT:
-            raise BundleError(_other_format(stated, where))
-        manifest: Manifest = msgspec.json.decode(text, type=AnyManifest)
-    except msgspec.ValidationError as error:
-        raise BundleError(f"The manifest of {where} is wrong: {_place(str(error))}.") from None
-    except (msgspec.MsgspecError, ValueError, OSError, RecursionError):
-        raise BundleError(f"The manifest of {where} is not readable JSON.") from None
-    _refuse_repeated(manifest, where)
-    return manifest
-
-
-def _other_format(stated: int, where: str) -> str:
-    if stated in READERS:
-        return (
-            f"{where} was made by an older version, in release format {stated}: ask it with "
-            f"sfumato {READERS[stated]} (pip install 'sfumato=={READERS[stated]}.*'), or publish "
-            "it again."
-        )
-    return (
-        f"{where} was made by another version: it has release format {stated}, and this sfumato "
-        f"reads {FORMAT}. Update sfumato."
-    )
-
-
-def _place(problem: str) -> str:
-    """msgspec's words, shortened: a pattern or a list of tags may be long.
-
-    >>> _place("Expected `int`, got `str` - at `$.rows`")
-    'expected `int`, got `str` - at `rows`'
-    """
-    text = re.sub(r"`\$\.?", "`", problem)
-    return text[:1].lower() + (text[1:] if len(text) < 400 else f"{text[1:400]} …")
-
-
-def _refuse_repeated(manifest: Manifest, where: str) -> None:
-    names = [column.name for column in manifest.columns]
-    if len(set(names)) != len(names):
-        raise BundleError(f"The manifest of {where} names a column twice.")
-    for column in manifest.columns:
-        values = column.domain.values if isinstance(column.domain, Values) else ()
-        if len({(isinstance(value, bool), value) for value in values}) != len(values):
-            raise BundleError(
-                f"The manifest of {where} names a value of column {column.name!r} twice."
-            )
-    if not any(name.startswith("records/") for name in manifest.files):
-        raise BundleError(f"The manifest of {where} is wrong: it names no files of records.")

@@ -7,6 +7,7 @@ kinds differently dispatches on these classes.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -15,11 +16,12 @@ import pyarrow as pa
 
 from sfumato.columns import Column, Values, list_some
 from sfumato.draws import IntArray
-from sfumato.errors import BundleError
+from sfumato.errors import BundleError, WeakPromiseWarning
 from sfumato.limits import limit_behind
 from sfumato.operators import Operator
 from sfumato.release.files import check_files, opened_parquet, read_schema
-from sfumato.release.manifest import UNFINISHED, Manifest, Merged, read_manifest
+from sfumato.release.manifest import UNFINISHED, Manifest, Merged
+from sfumato.release.reading import read_manifest, what_was_false
 from sfumato.release.records import record_names, scan
 from sfumato.release.values import codes_of, count_strangers, typed_values
 from sfumato.results import html_table
@@ -85,6 +87,8 @@ class Release:
         self._read_plan()
         if verify:
             self._compare_with_plan()
+            if (false := what_was_false(self.manifest)) is not None:
+                warnings.warn(f"{self.where}: {false}", WeakPromiseWarning, stacklevel=2)
 
     def __repr__(self) -> str:
         named = {"quasi": self.quasi, "sensitive": self.sensitive}
