@@ -56,7 +56,6 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, st
         "first look": (sf.describe(people), "sensitive?"),
         "Description": (sf.describe(table), "Histogram. ill"),
         "described release": (sf.describe(made.release), "1 in 2"),
-        "Exported": (sf.export_metadata(made.release, "dictionary", out=folder / "about"), "Wrote"),
         "Report": (sf.report(opened, out=folder / "report"), "Not audited"),
         "Comparison": (
             sf.compare(

@@ -22,8 +22,6 @@ from sfumato.evidence.compare import Comparison as Comparison
 from sfumato.evidence.compare import compare as compare
 from sfumato.evidence.report import Report as Report
 from sfumato.evidence.report import report as report
-from sfumato.export import Exported as Exported
-from sfumato.export import export_metadata as export_metadata
 from sfumato.guarantees import BetaLikeness as BetaLikeness
 from sfumato.guarantees import EnhancedBetaLikeness as EnhancedBetaLikeness
 from sfumato.guarantees import FineRhoPrivacy as FineRhoPrivacy

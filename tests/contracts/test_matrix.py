@@ -70,7 +70,6 @@ VERBS: dict[str, Callable[[Any, Path, Path], object]] = {
     "audit with receipt": lambda t, r, _: sf.audit(t, r, receipt=r.with_suffix(".receipt")),
     "attack": lambda t, r, _: sf.attack(t, r, fresh=False, targets=40),
     "report": lambda t, r, to: sf.report(r, out=to / "report", questions=20, targets=20),
-    "export": lambda t, r, to: sf.export_metadata(r, "croissant"),
     "publish again": lambda t, r, to: sf.publish(
         t, sf.open(r).manifest.guarantee, to=to / "again", previous=r
     ),

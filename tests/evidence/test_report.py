@@ -18,6 +18,7 @@ import pytest
 import sfumato as sf
 from sfumato.audits import AuditCheck, CheckResult, Finding
 from sfumato.audits.catalogue import ELIGIBILITY, POSTERIOR
+from sfumato.columns import domain_text
 from sfumato.evidence.report import Report, write_report
 from sfumato.evidence.report.discreet import shown_attack, shown_finding
 from sfumato.evidence.report.expected import expected_errors
@@ -127,6 +128,8 @@ def test_it_says_what_it_must(case: tuple[Report, Path]) -> None:
         assert sentence in plain
     for entry in manifest.files.values():
         assert entry.sha256 in plain
+    for column in manifest.columns:
+        assert domain_text(column.domain, 40) in plain
     assert parse_guarantee(manifest.guarantee).formula() in plain
     assert "operating system's randomness" in plain
     assert sf.__version__ in plain

@@ -28,7 +28,7 @@ GROUPS = {  # of the commands, in the order of the help
     "Start": ("init", "publish", "query", "audit", "report"),
     "Explore": ("describe", "advise", "compare", "attack", "check"),
     "Analyst": ("crosstab", "complete"),
-    "More": ("serve", "export", "generate", "keygen", "demo"),
+    "More": ("serve", "generate", "keygen", "demo"),
 }
 
 app = typer.Typer(

@@ -1,4 +1,4 @@
-"""crosstab, complete, export, generate, keygen, demo."""
+"""crosstab, complete, generate, keygen, demo."""
 
 from __future__ import annotations
 
@@ -65,22 +65,6 @@ def complete(release: Path, out: Path, copies: int, **settings: Any) -> Shown:
         "A value in them is a draw, not the person's: analyse every copy, and combine.",
         {"files": [str(path) for path in paths], "rows": opened.rows},
     )
-
-
-@command(
-    options.RELEASE,
-    Flag("form", str, "croissant or dictionary.", ..., "--format"),
-    Flag("out", Path, "Folder for what is written; else it is printed."),
-    Flag("title", str, "What the release is called.", ""),
-    Flag("creator", str, "Who publishes it.", ""),
-    Flag("license", str, "Its licence, best as an address.", ""),
-    Flag("url", str, "Where the release will be; its folder's name by default.", ""),
-)
-def export(release: Path, form: str, **settings: Any) -> Any:
-    """Describe a release for catalogues (Croissant) or people (a dictionary)."""
-    from sfumato.export import export_metadata
-
-    return export_metadata(release, form, **settings)
 
 
 @command(

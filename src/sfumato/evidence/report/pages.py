@@ -9,6 +9,7 @@ import numpy as np
 
 from sfumato.audits.catalogue import POSTERIOR
 from sfumato.audits.findings import CheckResult, findings_table
+from sfumato.columns import Column, domain_text
 from sfumato.engines.exposure import shown_histogram
 from sfumato.evidence.accuracy import LOW
 from sfumato.evidence.penalty import release_penalty
@@ -24,6 +25,7 @@ from sfumato.release import BucketedRelease, GeneralizedRelease, Release
 from sfumato.results import Cell, ResultTable, Tone, cell_text, untitled
 
 MOST_CHECKS = 25  # in sight at once
+MOST_VALUES = 40  # of a column's domain, in the dictionary
 
 
 @dataclass(frozen=True)
@@ -72,8 +74,8 @@ def report_page(evidence: Evidence) -> str:
         audit_tables=_audit_tables(evidence),
         parameters=parameters_of(release),
         columns=untitled(
-            ("column", "role", "kind", "type"),
-            [(c.name, c.role, c.kind, c.type) for c in manifest.columns],
+            ("column", "role", "kind", "type", "in the records", "recode", "values"),
+            [_described(release, column) for column in release.columns],
         ),
         files=untitled(
             ("file", "bytes", "SHA-256"),
@@ -82,6 +84,13 @@ def report_page(evidence: Evidence) -> str:
         ),
         inside=_inside(release),
     )
+
+
+def _described(release: Release, column: Column) -> tuple[str, ...]:
+    """A line of the data dictionary."""
+    quasi, values = column.role == "quasi", domain_text(column.domain, MOST_VALUES)
+    shown = ", ".join(release.shown_as(column)) if quasi else release.means(column)
+    return column.name, column.role, column.kind, column.type, shown, column.recode, values
 
 
 def _posterior(evidence: Evidence, histograms: list[Histogram]) -> KeyFigure:
