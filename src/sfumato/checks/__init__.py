@@ -6,14 +6,13 @@ order of rows means nothing. See `docs/audit-and-attack.md` for every measure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from sfumato.checks import measures
-from sfumato.checks.counting import ClassCounts, CountedTable, is_ordered
+from sfumato.checks.counting import ClassCounts, CountedTable
 from sfumato.checks.report import Check, ColumnCheck, Posterior, TableMeasure
 from sfumato.checks.requirements import (
     REQUIREMENTS,
@@ -27,8 +26,6 @@ from sfumato.errors import DataError
 from sfumato.scratch import scratch_database
 from sfumato.table.sources import Source, find_source
 
-MOST_RECURSIVE = 12  # recursive diversity is listed up to this l
-
 
 def check(
     origin: Any,
@@ -36,13 +33,11 @@ def check(
     quasi: Sequence[str] | str,
     sensitive: Sequence[str] | str,
     drop: Sequence[str] | str = (),
-    domain: Mapping[str, str | Sequence[Any]] | None = None,
     require: Sequence[str | Requirement] = (),
 ) -> Check:
     """Every measure of a table at once. One pass over the source, O(rows log rows).
 
-    `origin` is a path or a frame. `domain` states the order of a sensitive column that has none of
-    its own, for the ordered distance. `require` are limits in text form.
+    `origin` is a path or a frame. `require` are limits in text form.
 
     >>> people = pa.table({"zip": [1, 1, 2, 2], "disease": ["flu", "flu", "flu", "HIV"]})
     >>> found = check(people, quasi="zip", sensitive="disease", require=["l-diversity(2)"])
@@ -52,7 +47,7 @@ def check(
     limits = [parse_requirement(text) if isinstance(text, str) else text for text in require]
     source = find_source(origin)
     quasi, sensitive = _roles(source, quasi, sensitive, drop)
-    orders, columns, requirements = _orders(domain or {}, sensitive), [], []
+    columns, requirements = [], []
     with scratch_database() as database:  # left to the collector it can crash the process
         table = CountedTable(database, source, quasi, sensitive)
         if table.rows == 0:
@@ -63,11 +58,7 @@ def check(
             for note in spelling_notes(name, table.distinct(short))
         )
         for number, name in enumerate(sensitive):
-            order = orders.get(name)
-            if order is not None:
-                order = _stated(order, table.distinct(f"s{number}"), name)
-            has_order = order is not None or is_ordered(source.schema.field(name).type)
-            cells = table.count(f"s{number}", name, has_order, order)
+            cells = table.count(f"s{number}", name)
             columns.append(_measure(cells))
             requirements += [limit(cells) for limit in limits]
     alone, classes = int((cells.sizes == 1).sum()), len(cells.sizes)
@@ -75,27 +66,19 @@ def check(
     return Check(source.label, table.rows, quasi, classes, alone, *found)
 
 
-MEASURES: tuple[tuple[str, Callable[[ClassCounts], measures.Worst | None], str], ...] = (
+MEASURES: tuple[tuple[str, Callable[[ClassCounts], measures.Worst], str], ...] = (
     ("k-anonymity", measures.k_anonymity, ""),
     ("distinct l-diversity", measures.distinct_l, ""),
-    ("entropy l-diversity", measures.entropy_l, ""),
     ("l-diversity", measures.frequency_l, "1 / the largest share in a class"),
     ("beta-likeness", measures.basic_beta, ""),
     ("enhanced beta-likeness", measures.enhanced_beta, ""),
-    ("t-closeness, equal distance", measures.t_equal, ""),
-    ("t-closeness, ordered distance", measures.t_ordered, ""),
-    ("delta-disclosure", measures.delta_disclosure, ""),
+    ("t-closeness", measures.t_equal, ""),
 )
 
 
 def _measure(cells: ClassCounts) -> ColumnCheck:
-    found = []
-    for name, measure, note in MEASURES:
-        worst = measure(cells)  # None where the values have no order
-        figure, row = (None, None) if worst is None else (worst.figure, worst.row)
-        found.append(TableMeasure(name, figure, row, note))
-    most = min(int(measures.distinct_l(cells).figure), MOST_RECURSIVE)
-    recursive = {l: float(measures.recursive_c(cells, l).figure) for l in range(2, most + 1)}  # noqa: E741
+    worst = [(name, measure(cells), note) for name, measure, note in MEASURES]
+    found = tuple(TableMeasure(name, at.figure, at.row, note) for name, at, note in worst)
     priors = (cells.totals / cells.totals.sum()).tolist()
     posteriors = tuple(
         Posterior(value, prior, float(share), row)
@@ -103,27 +86,7 @@ def _measure(cells: ClassCounts) -> ColumnCheck:
             cells.values, priors, measures.largest_posteriors(cells), strict=True
         )
     )
-    return ColumnCheck(cells.column, tuple(found), recursive, posteriors)
-
-
-def _stated(order: Sequence[Any], values: Sequence[Any], name: str) -> list[Any]:
-    """The stated domain in the type of the values, all of which it must list."""
-    kind = type(next((value for value in values if value is not None), ""))
-    with suppress(TypeError, ValueError):
-        stated = [kind(value) for value in order]
-        if {value for value in values if value is not None and value == value} <= {*stated}:
-            return stated
-    raise DataError(f"The domain stated for column {name!r} does not list all of its values.")
-
-
-def _orders(domain: Mapping[str, Any], sensitive: Sequence[str]) -> dict[str, list[Any]]:
-    orders = {}
-    for column, order in domain.items():
-        if column not in sensitive:
-            raise DataError(f"A domain is stated for {column!r}, which is not a sensitive column.")
-        parts = order.split(",") if isinstance(order, str) else order
-        orders[column] = [part.strip() if isinstance(part, str) else part for part in parts]
-    return orders
+    return ColumnCheck(cells.column, found, posteriors)
 
 
 def _roles(source: Source, *roles: Sequence[str] | str) -> tuple[tuple[str, ...], tuple[str, ...]]:

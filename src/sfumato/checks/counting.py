@@ -26,7 +26,6 @@ class ClassCounts:
 
     column: str
     values: tuple[Value, ...]
-    ordered: bool  # whether the order of the values means something
     classes: IntArray
     codes: IntArray
     counts: IntArray
@@ -38,12 +37,6 @@ class ClassCounts:
     def starts(self) -> IntArray:
         """Where each class begins among the cells."""
         return np.flatnonzero(np.r_[True, self.classes[1:] != self.classes[:-1]])
-
-    @cached_property
-    def ranked(self) -> tuple[IntArray, IntArray]:
-        """The counts of every class from the largest down, and their places there, from 0."""
-        order = np.lexsort((-self.counts, self.classes))
-        return self.counts[order], np.arange(len(order)) - self.starts[self.classes]
 
 
 class CountedTable:
@@ -79,9 +72,7 @@ class CountedTable:
         found: list[Value] = self._database.sql(query).to_arrow_table().column("v").to_pylist()
         return found
 
-    def count(
-        self, column: str, name: str, ordered: bool, order: Sequence[Value] | None
-    ) -> ClassCounts:
+    def count(self, column: str, name: str) -> ClassCounts:
         """Count the records of every (class, value); missing is the last value."""
         by, every = ", ".join(self.quasi), ", ".join([*self.quasi, column])
         cells = self._database.sql(
@@ -94,8 +85,7 @@ class CountedTable:
         found, index = encoded.dictionary.to_pylist(), encoded.indices.fill_null(-1).to_numpy()
         # not a number says no more than missing does: counted as two values they would look diverse
         present = [k for k, value in enumerate(found) if value is not None and value == value]
-        places = {value: place for place, value in enumerate(order or ())}
-        present.sort(key=lambda k: places[found[k]] if order is not None else found[k])
+        present.sort(key=lambda k: found[k])
         code_of = np.full(len(found) + 1, len(present), np.int64)
         code_of[present] = np.arange(len(present))
         rows, classes = np.unique(cells.column("first").to_numpy(), return_inverse=True)
@@ -105,9 +95,7 @@ class CountedTable:
         classes, codes = np.divmod(keys, len(present) + 1)
         values = [found[k] for k in present] + ([None] if codes.max() == len(present) else [])
         sizes, totals = (np.bincount(by, counts).astype(np.int64) for by in (classes, codes))
-        return ClassCounts(
-            name, tuple(values), ordered, classes, codes, counts, sizes, rows, totals
-        )
+        return ClassCounts(name, tuple(values), classes, codes, counts, sizes, rows, totals)
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
@@ -120,11 +108,3 @@ def _usual(array: pa.Array) -> pa.Array:
         array = array.dictionary_decode()
     zero = pa.scalar(0.0, array.type) if pa.types.is_floating(array.type) else None
     return array if zero is None else pc.add(array, zero)
-
-
-def is_ordered(kind: Any) -> bool:
-    """Whether values of this type have an order that means something."""
-    types = pa.types
-    orders = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean,
-              types.is_temporal, types.is_null)  # fmt: skip
-    return any(is_one(kind) for is_one in orders)

@@ -18,8 +18,8 @@ class TableMeasure:
     """One figure, with the first row (from 0) of the class where it is worst."""
 
     name: str
-    figure: float | int | None  # None where the values have no order
-    row: int | None
+    figure: float | int
+    row: int
     note: str = ""
 
 
@@ -35,17 +35,16 @@ class Posterior:
 
 @dataclass(frozen=True)
 class ColumnCheck:
-    """The measures of one sensitive column; `recursive` maps l to the c that must be exceeded."""
+    """The measures of one sensitive column."""
 
     column: str
     measures: tuple[TableMeasure, ...]
-    recursive: dict[int, float]
     posteriors: tuple[Posterior, ...]
 
-    def __getitem__(self, name: str) -> float | int | None:
+    def __getitem__(self, name: str) -> float | int:
         """The figure of a measure by name.
 
-        >>> ColumnCheck("s", (TableMeasure("k-anonymity", 2, 0),), {}, ())["k-anonymity"]
+        >>> ColumnCheck("s", (TableMeasure("k-anonymity", 2, 0),), ())["k-anonymity"]
         2
         """
         return next(measure.figure for measure in self.measures if measure.name == name)
@@ -54,10 +53,6 @@ class ColumnCheck:
         """The measures, and the values whose posterior rises most."""
         measures: list[tuple[Cell, ...]] = [
             (m.name, m.figure, m.row, m.note) for m in self.measures
-        ]
-        measures += [
-            (f"recursive l-diversity, l = {l}", c, None, "c must be above")
-            for l, c in list(self.recursive.items())[:SHOWN_VALUES]  # noqa: E741
         ]
         raised = sorted(self.posteriors, key=lambda p: p.largest / p.prior, reverse=True)
         left = len(raised) - SHOWN_VALUES

@@ -23,7 +23,7 @@ from sfumato.guarantees import GUARANTEES, CeilingGuarantee, Guarantee, parse_gu
 from sfumato.profile import Histogram
 from sfumato.textform import Parameter, decimal_text, split_call
 
-ROUNDING = 1e-9  # entropies and distances are floats: so much may be missing
+ROUNDING = 1e-9  # distances are floats: so much may be missing
 
 
 @dataclass(frozen=True)
@@ -44,57 +44,39 @@ Requirement = partial[RequirementResult]  # of a column's `ClassCounts`
 
 @dataclass(frozen=True)
 class MeasureLimit:
-    """What a requirement of the literature means: the measure takes all parameters but the first,
-    the limit; `keeps` compares figure and limit."""
+    """What a requirement of the literature means; `keeps` compares figure and limit."""
 
-    parameters: tuple[Parameter, ...]
-    measure: Callable[..., Worst | None]
+    parameter: Parameter
+    measure: Callable[[ClassCounts], Worst]
     keeps: Callable[[Any, Any], bool]
-    default: tuple[Any, ...] = ()  # of the last parameters
 
 
-def _t_closeness(cells: ClassCounts, distance: str) -> Worst | None:
-    return measures.t_equal(cells) if distance == "equal" else measures.t_ordered(cells)
-
-
-_K, _L = (Parameter(name, least=1, whole=True) for name in "kl")
 REQUIREMENTS: dict[str, MeasureLimit] = {
-    "k-anonymity": MeasureLimit((_K,), measures.k_anonymity, operator.ge),
-    "distinct-l-diversity": MeasureLimit((_L,), measures.distinct_l, operator.ge),
-    "entropy-l-diversity": MeasureLimit(
-        (Parameter("l", above=0),), measures.entropy_l, lambda n, l: n >= float(l) * (1 - ROUNDING)  # noqa: E741
+    "k-anonymity": MeasureLimit(
+        Parameter("k", least=1, whole=True), measures.k_anonymity, operator.ge
     ),
-    "recursive-l-diversity": MeasureLimit(
-        (Parameter("c", above=0), _L), measures.recursive_c, operator.lt
+    "distinct-l-diversity": MeasureLimit(
+        Parameter("l", least=1, whole=True), measures.distinct_l, operator.ge
     ),
     "t-closeness": MeasureLimit(
-        (Parameter("t", least=0), Parameter("distance", options=("equal", "ordered"))),
-        _t_closeness,
-        lambda figure, t: figure <= float(t) + ROUNDING,
-        ("equal",),
+        Parameter("t", least=0), measures.t_equal, lambda figure, t: figure <= float(t) + ROUNDING
     ),
-    "delta-disclosure": MeasureLimit(
-        (Parameter("delta", above=0),), measures.delta_disclosure, operator.lt
-    ),
-}  # fmt: skip
+}
 
 
 def parse_requirement(text: str) -> Requirement:
     """Read a requirement from its text form: a function that holds a column to it.
 
-    >>> parse_requirement("recursive-l-diversity(3, 2)").args
-    ('recursive-l-diversity', (Fraction(3, 1), 2))
+    >>> parse_requirement("t-closeness(0.2)").args
+    ('t-closeness', Fraction(1, 5))
     """
     name, positional, keywords = split_call(text, "requirement")
     if name in REQUIREMENTS:
-        kind = REQUIREMENTS[name]
-        names = [parameter.name for parameter in kind.parameters]
-        defaults = dict(zip(names[len(names) - len(kind.default) :], kind.default, strict=True))
-        values = {**defaults, **dict(zip(names, positional, strict=False)), **keywords}
-        if len(positional) > len(names) or {*values} != {*names}:
-            raise UsageError(f"Write {name}({', '.join(names)}). Got {text!r}.")
-        read = (parameter.read(values[parameter.name], name) for parameter in kind.parameters)
-        return partial(_measured, name, tuple(read))
+        parameter = REQUIREMENTS[name].parameter
+        given = [*((parameter.name, value) for value in positional), *keywords.items()]
+        if [key for key, _ in given] != [parameter.name]:
+            raise UsageError(f"Write {name}({parameter.name}). Got {text!r}.")
+        return partial(_measured, name, parameter.read(given[0][1], name))
     ceilings = [key for key, cls in GUARANTEES.items() if issubclass(cls, CeilingGuarantee)]
     if name in ceilings:
         return partial(_within_ceilings, parse_guarantee(text))
@@ -102,16 +84,11 @@ def parse_requirement(text: str) -> Requirement:
     raise UsageError(f"There is no requirement {name!r}. Choose one of: {choices}.")
 
 
-def _measured(name: str, values: tuple[Any, ...], cells: ClassCounts) -> RequirementResult:
-    """A measure of the column beside its limit, the first of the values."""
-    kind, (limit, *others) = REQUIREMENTS[name], values
-    texts = (decimal_text(v) if isinstance(v, Fraction) else str(v) for v in values)
-    asked, worst = f"{name}({', '.join(texts)})", kind.measure(cells, *others)
-    if worst is None:
-        raise UsageError(
-            f"The values of column {cells.column!r} have no order, so '{asked}' means nothing. "
-            f"State the order with --domain {cells.column}=…, or ask for the equal distance."
-        )
+def _measured(name: str, limit: Any, cells: ClassCounts) -> RequirementResult:
+    """A measure of the column beside its limit."""
+    kind = REQUIREMENTS[name]
+    asked = f"{name}({decimal_text(Fraction(limit))})"
+    worst = kind.measure(cells)
     holds, figure = kind.keeps(worst.figure, limit), float(worst.figure)
     return RequirementResult(asked, cells.column, holds, figure, float(limit), worst.row)
 

@@ -10,7 +10,6 @@ from sfumato.cli import options
 from sfumato.cli.options import Flag, Shown, command, names_of
 from sfumato.errors import UsageError
 from sfumato.pace import Progress
-from sfumato.table_options import pairs
 
 _COLUMN = Flag("column", str, "The sensitive column; every one by default.")
 _FRESH = Flag(
@@ -225,18 +224,13 @@ def _exposed_values(declared: Any, outcomes: list[Any]) -> dict[int, dict[str, A
     Flag("quasi", str, "Columns that people are known by: a,b,c", ""),
     Flag("sensitive", str, "Sensitive columns: d,e", ""),
     Flag("drop", str, "Columns to leave out.", ""),
-    Flag(
-        "domain", list[str],
-        "The order of a sensitive column: size=small,medium,large. Repeatable.",
-    ),
     Flag("require", list[str], "A limit, e.g. 'l-diversity(3)'; exit code 4 where it fails."),
     Flag("html", Path, "Write the report as a page, too."),
     reads=True,
     stage="measuring",
-)  # fmt: skip
+)
 def check(
     tables: list[Any],
-    domain: list[str] | None,
     require: list[str] | None,
     html: Path | None,
     progress: Progress,
@@ -250,7 +244,7 @@ def check(
 
     if html is not None and len(tables) > 1:
         raise UsageError("--html writes the page of one table.")
-    asked = {"domain": pairs(domain, "--domain"), "require": require or (), **roles}
+    asked = {"require": require or (), **roles}
     checks = [check_table(table, **asked) for table in tables]
     if html is not None:
         html.write_text(checks[0].to_html(), encoding="utf-8")
