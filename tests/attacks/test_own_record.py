@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,13 +13,11 @@ import pytest
 import sfumato as sf
 from sfumato.attacks import attack, parse_attack
 from sfumato.attacks.intervals import calibrated
-from sfumato.attacks.limits import parse_limit
 from sfumato.attacks.people import Domains, People
 from sfumato.attacks.protocol import Knowledge
 from sfumato.attacks.range_views import RangesView
 from sfumato.attacks.views import RecordsView
 from sfumato.draws import Draws
-from sfumato.errors import DataError, UsageError
 from sfumato.operators import Uniform
 
 DATA = Path(os.environ.get("SFUMATO_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -111,101 +108,3 @@ def test_calibrated_confidence_agrees_with_success() -> None:
         assert sure[group].mean() == pytest.approx(right[group].mean(), abs=0.045)
     assert np.abs(claimed - right).mean() > 0.5
     assert np.corrcoef(sure, claimed)[0, 1] > 0.9
-
-
-def test_limits_exit_with_the_witness(cli: Any, people: Any, tmp_path: Path) -> None:
-    table = people(800, 3)
-    pq.write_table(table, tmp_path / "t.parquet")
-    declared = sf.read(table, quasi="age,sex,region", sensitive="disease")
-    sf.publish(declared, "l-diversity(3)", to=tmp_path / "r", mechanism="anatomy")
-    asked = ("attack", tmp_path / "t.parquet", tmp_path / "r", "--attack", "linkage", "--no-fresh")
-    kept = cli(*asked, "--require", "success<=1")
-    assert kept.code == 0
-    assert "ok    success<=1 for 'disease'" in kept.out
-    broken = cli(*asked, "--require", "success <= 1", "--require", "advantage.high<=0.001")
-    assert broken.code == 4
-    line = broken.out.splitlines()[-1]
-    assert line.startswith("FAILS advantage.high<=0.001 for 'disease': 0.")
-    assert "linkage; row " in line
-    listed = cli(*asked, "--require", "advantage<=0.001", "--json")
-    assert listed.code == 4
-    assert listed.json["requirements"][0]["holds"] is False
-    for wrong in ("telepathy<=1", "advantage>=0.1", "advantage", "advantage<=much"):
-        assert cli(*asked, "--require", wrong).code == 2
-    with pytest.raises(UsageError, match="without the person"):
-        parse_limit("over_fresh<=0.1")(
-            attack(table, tmp_path / "r", attacks="linkage", fresh=False)
-        )
-
-
-def test_a_table_that_another_tool_made(cli: Any, people: Any, tmp_path: Path) -> None:
-    table = people(600, 3)
-    raw, other = tmp_path / "t.parquet", tmp_path / "o.parquet"
-    pq.write_table(table, raw)
-    roles = ("--quasi", "age,sex,region", "--sensitive", "disease", "--attack", "linkage", "--json")
-    ages = pa.array([f"{age // 10 * 10}s" for age in table["age"].to_pylist()])
-    index = table.schema.get_field_index("age")
-    pq.write_table(table.set_column(index, "age", ages), other)
-    refused = cli("attack", raw, "--shown", other, *roles)
-    assert refused.code == 2
-    assert "'age'" in refused.err
-    pq.write_table(table.slice(0, 300), other)
-    by_quasi = cli("attack", raw, "--shown", other, *roles)
-    assert by_quasi.code == 0, by_quasi.err
-    assert "another tool" in by_quasi.json["outcomes"][0]["note"]
-    pq.write_table(table.drop_columns(["sex"]), other)
-    lacking = cli("attack", raw, "--shown", other, *roles)
-    assert lacking.code == 2
-    assert "sex" in lacking.err
-    assert cli("attack", raw, *roles).code == 2
-
-
-def test_values_that_nobody_has_are_left_out_and_told(people: Any) -> None:
-    table = people(300, 3)
-    declared = sf.read(table, quasi="age,sex,region", sensitive="disease")
-    strange = table.set_column(
-        table.schema.get_field_index("disease"),
-        "disease",
-        pa.array(["moon"] * 5 + table["disease"].to_pylist()[5:]),
-    )
-    (found,) = attack(declared, None, shown=strange, attacks="linkage")
-    assert "5 records show a value that nobody has" in str(found.note)
-    with pytest.raises(DataError, match="no rows"):
-        attack(declared, None, shown=table.slice(0, 0), attacks="linkage")
-
-
-def test_a_tool_that_can_be_run_again_gives_the_baseline_without_the_person(people: Any) -> None:
-    """A tool that changes nothing: all comes from the own record; one that mixes: nothing."""
-    table = people(900, 3)
-    declared = sf.read(table, quasi="age,sex,region", sensitive="disease")
-    asked = {"attacks": "linkage", "seed": 1}
-    (same,) = attack(declared, None, shown=table, remake=lambda fresh: fresh, **asked)
-    assert same.over_fresh is not None
-    assert same.over_fresh.low > 0.2
-    rng = np.random.default_rng(5)
-
-    def mixed(fresh: pa.Table) -> pa.Table:
-        values = fresh["disease"].to_numpy(zero_copy_only=False)[rng.permutation(len(fresh))]
-        return fresh.set_column(fresh.schema.get_field_index("disease"), "disease", [values])
-
-    (none,) = attack(declared, None, shown=mixed(table), remake=mixed, **asked)
-    assert none.over_fresh is not None
-    assert none.over_fresh.low < 0.03  # by 95 % intervals; the seeds are given
-    assert none.over_fresh.high < 0.1
-    with pytest.raises(UsageError, match="'remake'"):
-        attack(declared, None, remake=lambda fresh: fresh, **asked)
-
-
-def test_a_table_with_bins_and_a_key_has_a_baseline(tmp_path: Path) -> None:
-    """The fresh tables are recoded already, and have no key: nothing was compared."""
-    ages = [20 + i % 60 for i in range(400)]
-    table = sf.read(
-        pa.table({"id": range(400), "age": ages, "ill": ["a", "b", "c", "d"] * 100}),
-        key="id",
-        quasi="age",
-        sensitive="ill",
-        recode={"age": "bins(0, 40, 60, inf)"},
-    )
-    sf.publish(table, "l-diversity(3)", to=tmp_path / "release")
-    outcomes = sf.attack(table, tmp_path / "release", attacks="own-record")
-    assert [outcome.note for outcome in outcomes] == [None]

@@ -44,7 +44,6 @@ class Knowledge:
     numeric: tuple[bool, ...] = ()  # which quasi columns are numeric
     ceilings: FloatArray | None = None  # per value, what the promise allows at most
     reader: Reader | None = None  # whom the promise holds against
-    others: tuple[View, ...] = ()  # further releases of the same people
     thorough: bool = False  # whether everything is learned from, however long it takes
 
     @property

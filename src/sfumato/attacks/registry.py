@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from sfumato.attacks.corruption import Corruption
-from sfumato.attacks.intersection import Intersection
 from sfumato.attacks.linkage import Linkage
 from sfumato.attacks.negative_association import NegativeAssociation
 from sfumato.attacks.protocol import Attack
@@ -16,7 +15,6 @@ ATTACKS: dict[str, type[Attack]] = {
     cls.name: cls
     for cls in (
         *(OwnRecord, Linked, NaiveBayes, DeFinetti, NegativeAssociation, Corruption, Linkage),
-        Intersection,
     )
 }
 ALL = "all"

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.attacks.intersection import Intersection
 from sfumato.attacks.people import People, common_keys, merged_table, other_halves, read_people
 from sfumato.attacks.protocol import Attack, Guesses, Knowledge, Outcome, judge
 from sfumato.attacks.range_views import view_of
@@ -32,7 +31,6 @@ from sfumato.table import Table, is_number
 from sfumato.table.sources import find_source
 
 QUICK_TARGETS, MOST_TARGETS = 2_000, 10_000
-SEVERAL = "What the same attack reaches without the person is not computed for several releases."
 NOT_AGAIN = (
     "What the same attack reaches without the person is not known: another tool made the records."
 )
@@ -50,7 +48,6 @@ def attack(
     seed: int = 0,
     shown: Any = None,
     remake: Callable[[pa.Table], Any] | None = None,
-    others: Sequence[Release | str | Path] = (),
     progress: Progress = no_progress,
 ) -> list[Outcome]:
     """Attack a release and judge the guesses by the raw table; per column the best attack first.
@@ -63,8 +60,7 @@ def attack(
     attacked: 2,000, or 10,000 where `thorough`, which learns from everything that is shown,
     however long that takes. `fresh` False leaves out the baseline
     without the person, which publishes two tables of the same size. The seed decides targets and
-    ties; it protects nobody and need not. `others` are further releases of the same people, in
-    buckets or ranges, for the attack `intersection`.
+    ties; it protects nobody and need not.
 
     >>> import pyarrow as pa
     >>> from sfumato.table import read
@@ -90,9 +86,6 @@ def attack(
         opened = release if isinstance(release, Release) else Release(release)
         source = merged_table(raw_table(table, opened), opened)
     chosen = _chosen(attacks, Release if opened is None else type(opened))
-    further = [_listing(other) for other in others]
-    if further and not all(isinstance(attempt, Intersection) for attempt in chosen):
-        raise UsageError("Several releases are attacked with --attack intersection alone.")
 
     def seen(people: People, number: int | None = None) -> tuple[View, str | None]:
         """What is attacked or, with a number, the same made of other people; and a note."""
@@ -116,15 +109,9 @@ def attack(
         view, note = seen(people)
         if shown is not None and remake is None:
             note = " ".join(filter(None, (NOT_AGAIN, note)))
-        elif further:
-            note = SEVERAL
-        knowledge = replace(
-            knowledge_of(people, opened, source, view),
-            others=tuple(view_of(other, people) for other in further),
-            thorough=thorough,
-        )
+        knowledge = replace(knowledge_of(people, opened, source, view), thorough=thorough)
         half, without = None, list[Knowledge]()
-        if fresh and not further and (shown is None or remake is not None):
+        if fresh and (shown is None or remake is not None):
             half, tables = other_halves(people, draws)
             try:
                 for side, rows in enumerate(tables):
@@ -159,15 +146,6 @@ def _asked_columns(column: str | None, source: Table) -> tuple[str, ...]:
         names = ", ".join(source.sensitive)
         raise UsageError(f"{column!r} is not a sensitive column. Those are: {names}.")
     return (column,)
-
-
-def _listing(release: Release | str | Path) -> Release:
-    opened = release if isinstance(release, Release) else Release(release)
-    if not isinstance(opened, Intersection.kinds):
-        raise UsageError(
-            f"{opened.where} does not list values by bucket or range: nothing to intersect."
-        )
-    return opened
 
 
 def knowledge_of(people: People, release: Release | None, table: Table, view: View) -> Knowledge:

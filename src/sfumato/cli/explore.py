@@ -137,14 +137,6 @@ def compare(
     Flag("show", bool, "Show the values of the most exposed people, too.", False),
     Flag("seed", int, "Decides targets and ties.", 0),
     Flag("shown", str, "Instead of a release: a table that another tool made of the raw one."),
-    Flag(
-        "others", list[Path], "Intersection: another release of these people. Repeatable.",
-        flag="--with",
-    ),
-    Flag(
-        "require", list[str],
-        "A limit for every attack, e.g. 'advantage<=0.05'; exit code 4 where it fails. Repeatable.",
-    ),
     Flag("quasi", str, "Without a release: quasi-identifiers a,b,c", ""),
     Flag("sensitive", str, "Without a release: sensitive columns d,e", ""),
     Flag("drop", str, "Without a release: columns left out.", ""),
@@ -155,9 +147,7 @@ def attack(
     table: Any,
     release: Path | None,
     attacks: list[str] | None,
-    others: list[Path] | None,
     show: bool,
-    require: list[str] | None,
     quasi: str,
     sensitive: str,
     drop: str,
@@ -165,17 +155,14 @@ def attack(
 ) -> Shown:
     """Attack a release: how much does it tell about people, beside what anybody could guess?"""
     from sfumato.attacks import attack as attack_release
-    from sfumato.attacks.limits import parse_limit
     from sfumato.attacks.registry import ALL, parse_attack
     from sfumato.audits.case import raw_table
-    from sfumato.checks.report import requirement_text
     from sfumato.release import Release
     from sfumato.table import read
 
     for text in attacks or []:
         if text != ALL:
             parse_attack(text)
-    limits = [parse_limit(text) for text in require or []]
     if release is None and settings["shown"] is None:
         raise UsageError(
             "Name the release to attack after the table, or a table that another tool made of it "
@@ -186,10 +173,7 @@ def attack(
         if release is None
         else raw_table(table, Release(release))
     )
-    outcomes = attack_release(
-        declared, release, attacks=attacks or ["all"], others=others or (), **settings
-    )
-    requirements = [requirement for limit in limits for requirement in limit(outcomes)]
+    outcomes = attack_release(declared, release, attacks=attacks or ["all"], **settings)
     values = _exposed_values(declared, outcomes) if show else {}
     documents, shown = [outcome.to_json() for outcome in outcomes], list[str]()
     for outcome, document in zip(outcomes, documents, strict=True):
@@ -198,10 +182,7 @@ def attack(
             person["values"] = values[person["row"]]
             told = ", ".join(f"{name} = {value}" for name, value in person["values"].items())
             shown.append(f"    row {person['row']:,}: {told}")
-    shown += map(requirement_text, requirements)
-    found = {"outcomes": documents, **({"requirements": requirements} if limits else {})}
-    code = 0 if all(requirement.holds for requirement in requirements) else 4
-    return Shown("\n".join(shown), found, code)
+    return Shown("\n".join(shown), {"outcomes": documents})
 
 
 def _exposed_values(declared: Any, outcomes: list[Any]) -> dict[int, dict[str, Any]]:

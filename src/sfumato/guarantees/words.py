@@ -31,7 +31,6 @@ class Known(Enum):
     LEARNED = "links that the release itself teaches"
     LINKS = "links of the raw table"
     RECORDS = "values of other people"
-    RELEASES = "another release of the same people"
 
 
 Standing = Literal["inside", "partly", "outside"]
