@@ -12,6 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -308,3 +309,16 @@ def leftovers() -> Callable[[Path], list[str]]:
         return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
     return listed
+
+
+@pytest.fixture
+def only(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Fewer guarantees for advice to choose from, because each takes a while."""
+
+    def restrict(*names: str) -> None:
+        from sfumato.guarantees import GUARANTEES
+
+        families = import_module("sfumato.outlook.advise.families")
+        monkeypatch.setattr(families, "GUARANTEES", {name: GUARANTEES[name] for name in names})
+
+    return restrict

@@ -173,10 +173,7 @@ def test_8_planning_advice_and_audits_say_how_far_they_are(folder: Path, tmp_pat
     sf.describe(people, "l-diversity(3)", progress=progress, **roles)
     assert any(stage.startswith("planning ") for stage, _, _ in told)
     told.clear()
-    sf.advise(
-        people, among=["l-diversity", "rho-privacy"], min_count=50,
-        progress=progress, **roles,
-    )  # fmt: skip
+    sf.advise(people, min_count=50, progress=progress, **roles)
     (total,) = {total for _, _, total in told if total}
     assert {done for _, done, of in told if of} == set(range(total))
     told.clear()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import html
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -46,17 +47,17 @@ def test_no_l_diversity_says_what_can_be_done(tmp_path: Path) -> None:
     sf.publish(table, text, to=tmp_path / "open")  # what is pointed to works here
 
 
-def test_advice_lists_what_cannot_be_kept_and_why() -> None:
+def test_advice_lists_what_cannot_be_kept_and_why(only: Callable[..., None]) -> None:
     rng = np.random.default_rng(5)
     ill = np.where(rng.random(4000) < 0.7, "no", np.array(["flu", "HIV"])[rng.integers(0, 2, 4000)])
     people = pd.DataFrame({"sex": np.array(["F", "M"])[rng.integers(0, 2, 4000)], "ill": ill})
-    found = sf.advise(people, quasi="sex", sensitive="ill", among=["l-diversity", "rho-privacy"])
+    found = sf.advise(people, quasi="sex", sensitive="ill")
     refused = {option.family: option.refused for option in found.options if option.refused}
-    assert list(refused) == ["l-diversity"]
     assert "more than half of the records" in refused["l-diversity"]
     assert refused["l-diversity"] in str(found)
     assert html.escape(refused["l-diversity"]) in found._repr_html_()
-    nothing = sf.advise(people, quasi="sex", sensitive="ill", among=["l-diversity"])
+    only("l-diversity")
+    nothing = sf.advise(people, quasi="sex", sensitive="ill")
     assert nothing.recommended is None
     assert nothing.why.endswith("None of these guarantees can be kept here; the table says why.")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.cli import options
-from sfumato.cli.options import Flag, Shown, command, names_of
+from sfumato.cli.options import Flag, Shown, command
 from sfumato.errors import UsageError
 from sfumato.pace import Progress
 
@@ -47,8 +47,6 @@ def describe(
     options.TABLE,
     Flag("target_error", float, "Relative error of counts that is to be reached: 0.1", 0.1),
     Flag("min_count", int, "For counts of this size.", 500),
-    Flag("ceiling", list[str], "Largest posterior of a value: HIV=0.05. Repeatable."),
-    Flag("among", str, "Guarantees to choose from: l-diversity,f-privacy. All by default.", ""),
     Flag("guarantee", list[str], "The other way round: what this promise costs. Repeatable."),
     Flag("mechanism", str, "With --guarantee: by this mechanism only."),
     roles=True,
@@ -58,8 +56,6 @@ def advise(
     table: str,
     roles: dict[str, Any],
     target_error: float,
-    ceiling: list[str] | None,
-    among: str,
     guarantee: str | None,
     mechanism: str | None,
     **settings: Any,
@@ -67,26 +63,12 @@ def advise(
     """Find the strongest promise that keeps counts as accurate as you need them."""
     from sfumato.outlook.advise import advise as advise_on
 
-    if guarantee and (ceiling or among.strip()):
-        raise UsageError("Give --ceiling or --among, or --guarantee, not both.")
     if mechanism is not None and not guarantee:
         raise UsageError("--mechanism needs --guarantee.")
     asked: dict[str, Any] = {"guarantee": guarantee, "mechanism": mechanism}
     if guarantee is None:
-        limits = {"ceilings": _ceilings(ceiling), "among": names_of(among)}
-        asked = {"target_error": target_error, **limits}
+        asked = {"target_error": target_error}
     return advise_on(table, **asked, **settings, **roles)
-
-
-def _ceilings(texts: list[str] | None) -> dict[str, str]:
-    """VALUE=LIMIT; the limit stands behind the last '=', because values may hold one."""
-    limits = {}
-    for text in texts or []:
-        value, equals, limit = text.rpartition("=")
-        if not equals or not value.strip() or not limit.strip():
-            raise UsageError(f"--ceiling takes VALUE=LIMIT, for example HIV=0.05. Got {text!r}.")
-        limits[value.strip()] = limit.strip()
-    return limits
 
 
 @command(

@@ -195,8 +195,3 @@ def _table_flag(option: TableOption) -> Flag:
     kind = {"each": list[str], "switch": bool}.get(option.form, str)
     shown = {"hidden": option.seldom, "panel": option.panel}
     return Flag(option.name, kind, option.help, option.default, f"--{option.flag_name}", **shown)  # type: ignore[arg-type]
-
-
-def names_of(text: str | None) -> list[str] | None:
-    """a,b,c as a list; None where nothing was said."""
-    return [name.strip() for name in text.split(",")] if text and text.strip() else None

@@ -61,19 +61,14 @@ def parse_guarantee(text: str | Mapping[str, str | Guarantee] | Guarantee) -> Gu
 
 def _read(text: str) -> Guarantee:
     name, positional, keywords = split_call(text, "guarantee")
-    require_known(name)
-    if positional and unquoted(positional[0]).startswith("@") and "limits" not in keywords:
-        keywords["limits"] = positional.pop(0)  # name(@limits.csv)
-    return GUARANTEES[name].from_arguments(positional, keywords)
-
-
-def require_known(name: str) -> None:
-    """Refuse the name of what is no guarantee here, with what comes nearest where that is known."""
     if name not in GUARANTEES:
         raise UsageError(
             signpost(name)
             or f"There is no guarantee {name!r}. Choose one of: {', '.join(sorted(GUARANTEES))}."
         )
+    if positional and unquoted(positional[0]).startswith("@") and "limits" not in keywords:
+        keywords["limits"] = positional.pop(0)  # name(@limits.csv)
+    return GUARANTEES[name].from_arguments(positional, keywords)
 
 
 __all__ = [
@@ -99,5 +94,4 @@ __all__ = [
     "for_rows",
     "jointly",
     "parse_guarantee",
-    "require_known",
 ]

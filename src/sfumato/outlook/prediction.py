@@ -185,6 +185,8 @@ def _drawn(
         expected = sizes / ratio
         matching = np.minimum(expected / np.maximum(shares, 1e-300), rows)
         noise, share = np.maximum(variance(matching), 0.0), matching / rows
+        told = np.isfinite(noise)  # of a value at the eligibility limit nothing can be
+        noise = np.where(told, noise, 0.0)
         off = np.sqrt(noise) * _normal_quantiles()[:, None]
         shown = sizes + off
         if shrinks:
@@ -193,7 +195,7 @@ def _drawn(
             cells = CountEstimates(shown, start, noise, outside)
             group = np.zeros(shown.shape, np.int64)
             shown = np.maximum(cells.moved(Belief.usual(1).shrunk(cells, group).kept), 0.0)
-        errors.append(np.abs(shown - sizes))
+        errors.append(np.where(told, np.abs(shown - sizes), np.nan))
     return np.concatenate(errors), np.repeat(weights, _FEW)[:, None]
 
 

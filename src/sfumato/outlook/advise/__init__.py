@@ -7,7 +7,7 @@ values that so many people have, told from plans. Previews of a promise on the p
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,13 +18,12 @@ from sfumato.engines.person_rows import one_row_each
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.mechanisms import Mechanism, given_mechanism, mechanisms_for, mechanisms_on_request
-from sfumato.outlook.advise.advice import Advice, Option, Spared
-from sfumato.outlook.advise.families import Family, average_ceiling, families, stated_ceilings
+from sfumato.outlook.advise.advice import Advice, Option
+from sfumato.outlook.advise.families import Family, average_ceiling, families
 from sfumato.outlook.advise.pricing import CANNOT, Pricing
 from sfumato.table import as_table
 
 NEAR = 1.02  # times the smallest average ceiling: as good as equal
-_RARE = 0.01  # of the people: values that are proposed to be put together
 _PARTS = 4  # places where the most accurate promise is looked for
 
 
@@ -35,8 +34,6 @@ def advise(
     mechanism: Mechanism | str | None = None,
     target_error: float = 0.1,
     min_count: int = 500,
-    ceilings: Mapping[Any, Any] | None = None,
-    among: Sequence[str] | None = None,
     progress: Progress = no_progress,
     **roles: Any,
 ) -> Advice:
@@ -45,11 +42,8 @@ def advise(
     `table` comes from `read`, or is anything that `read` takes, with its roles. Found is the
     strongest promise of each family under which counts of `min_count` people are off by at most
     `target_error` in the median, for every sensitive column; columns have promises of their own
-    where that is stronger. `ceilings` say, by sensitive value, its largest
-    posterior; `among` names the guarantees to choose from, all by default. Of the promises that
-    reach the target, and leave the fewest people without one, that with the smallest average
-    ceiling is recommended. With several sensitive columns the advice says which of them costs most,
-    and what leaving it out would bring.
+    where that is stronger. Of the promises that reach the target, and leave the fewest people
+    without one, that with the smallest average ceiling is recommended.
 
     With a `guarantee` it is the other way round: the median error of counts, by their size, under
     that promise by every mechanism that keeps it, or by the given `mechanism`, and why the others
@@ -58,9 +52,6 @@ def advise(
     >>> import pyarrow as pa
     >>> people = pa.table({"sex": ["F", "M"] * 300, "ill": ["a", "b", "c"] * 200})
     >>> known = dict(quasi="sex", sensitive="ill", min_count=50)
-    >>> advice = advise(people, target_error=0.2, among=["l-diversity"], **known)
-    >>> str(advice.recommended.guarantee)
-    'l-diversity(2)'
     >>> cost = advise(people, guarantee="l-diversity(2)", mechanism="optimal", **known)
     >>> [str(option.mechanism) for option in cost.options]
     ['optimal']
@@ -68,8 +59,6 @@ def advise(
     declared = one_row_each(as_table(table, roles), Draws.system())
     if min_count < 1:
         raise UsageError(f"The smallest count must be at least 1. Got {min_count} instead.")
-    if guarantee is not None and (ceilings or among):
-        raise UsageError("Give ceilings or among to choose a guarantee, or name one, not both.")
     if guarantee is None and mechanism is not None:
         raise UsageError("A mechanism is for a guarantee that is named, too.")
     if not 0 < target_error < 1:
@@ -91,15 +80,11 @@ def advise(
         )
     if promise is not None:
         return _cost(pricing, promise, named)
-    stated = stated_ceilings(pricing.histograms, ceilings or {})
-    listed = families(pricing.histograms, stated, cells=bool(declared.quasi), among=among)
-    limits = {value: limit for own in stated.values() for value, limit in own.items()}
-    return strongest(pricing, listed, target_error, limits)
+    listed = families(pricing.histograms, cells=bool(declared.quasi))
+    return strongest(pricing, listed, target_error)
 
 
-def strongest(
-    pricing: Pricing, listed: Sequence[Family], target: float, limits: Mapping[Any, Any]
-) -> Advice:
+def strongest(pricing: Pricing, listed: Sequence[Family], target: float) -> Advice:
     """The strongest promise of every family within the target, and which of them to take.
 
     Families are listed so that promises against stronger adversaries come first: of equals the
@@ -115,13 +100,11 @@ def strongest(
     able = [option for option in able if max(option.without.values()) <= least]
     ceiling = min((option.ceiling for option in able), default=1.0)
     chosen = next((option for option in able if option.ceiling <= NEAR * ceiling), None)
-    costs = tuple[Spared, ...]()
     if chosen is not None and len(chosen.errors) > 1:
         place = options.index(chosen)
-        costs = tuple(_spared(pricing, chosen, listed[place]))
         chosen = options[place] = _by_column(pricing, chosen, listed[place], target)
     pricing.progress = say
-    return Advice(target, (pricing.count,), limits, tuple(options), chosen, costs)
+    return Advice(target, (pricing.count,), tuple(options), chosen)
 
 
 def _solve(pricing: Pricing, family: Family, target: float) -> Option:
@@ -204,26 +187,7 @@ def _cost(pricing: Pricing, guarantee: Guarantee, named: Mechanism | None) -> Ad
             continue
         options.append(_option(pricing, guarantee, mechanism, errors, str(guarantee)))
     options.sort(key=lambda option: math.inf if math.isnan(option.error) else option.error)
-    return Advice(None, sizes, {}, (*options, *refused), options[0] if options else None)
-
-
-def _spared(pricing: Pricing, option: Option, family: Family) -> Iterator[Spared]:
-    """What leaving out each of several columns, or putting its rare values together, would bring
-    to the others, where all of them are promised alike: before columns went up their own ladders.
-    """
-    assert option.mechanism is not None
-    by = [option.mechanism]
-    errors = pricing.errors(family.promise(option.places), option.mechanism)
-    for column in errors:
-        others = {name: place for name, place in option.places.items() if name != column}
-        worst = max(error for name, error in errors.items() if name != column)
-        without, _ = pricing.simpler(column).best(family.promise(others), by)
-        histogram = pricing.profile.histograms[column]
-        least = max(2, round(_RARE * histogram.rows))
-        rare, merged = int((histogram.counts < least).sum()), math.nan
-        if rare > 1:
-            merged, _ = pricing.simpler(column, least).best(family.promise(option.places), by)
-        yield Spared(column, worst, without, rare, least, merged)
+    return Advice(None, sizes, (*options, *refused), options[0] if options else None)
 
 
 def first_within(error: Callable[[int], float], length: int, target: float) -> int:
@@ -248,4 +212,4 @@ def first_within(error: Callable[[int], float], length: int, target: float) -> i
     return high
 
 
-__all__ = ["Advice", "Option", "Spared", "advise", "first_within", "strongest"]
+__all__ = ["Advice", "Option", "advise", "first_within", "strongest"]

@@ -6,12 +6,8 @@ import math
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
-from typing import Any
 
-from sfumato.columns import Value, value_text
 from sfumato.guarantees import Guarantee
-from sfumato.guarantees.value_table import label
 from sfumato.mechanisms import Mechanism, mechanisms_for
 from sfumato.results import Cell, Result, ResultTable
 from sfumato.textform import about
@@ -83,19 +79,6 @@ class Option(Result):
         return " ".join(flags)
 
 
-@dataclass(frozen=True)
-class Spared:
-    """One of several sensitive columns: the worst error of the others, the same `without` it, and
-    with its `rare` values, each with fewer than `least` people, put together."""
-
-    column: str
-    others: float
-    without: float
-    rare: int
-    least: int
-    merged: float
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Advice(Result):
     """What can be promised at a wished-for error of counts, or what a promise costs by mechanism:
@@ -104,10 +87,8 @@ class Advice(Result):
     more = ("min_count", "why")
     target_error: float | None
     sizes: tuple[int, ...]  # of counts; the last is the one that is asked about
-    ceilings: Mapping[Value, Fraction]
     options: tuple[Option, ...]
     recommended: Option | None
-    spared: tuple[Spared, ...] = ()  # what each of several columns costs the others
 
     @property
     def min_count(self) -> int:
@@ -146,11 +127,10 @@ class Advice(Result):
         best = min(near, key=lambda option: option.error, default=None)
         text = (
             f"No promise reaches an error of {self.target_error:.3g} for counts of "
-            f"{self.min_count:,}" + (" under these ceilings" if self.ceilings else "") + "."
+            f"{self.min_count:,}."
         )
         if best is None:
-            reason = "None of these guarantees can be kept here; the table says why."
-            return f"{text} {'Raise the ceilings.' if self.ceilings else reason}"
+            return f"{text} None of these guarantees can be kept here; the table says why."
         return (
             f"{text} Nearest: '{best.name}' by '{best.mechanism}', with a median error of "
             f"{best.error:.3g}. Allow a larger error, or ask for larger counts."
@@ -187,9 +167,6 @@ class Advice(Result):
 
     def parts(self) -> Sequence[ResultTable | str]:
         parts: list[ResultTable | str] = [self.table()]
-        if self.ceilings:
-            listed = [f"{value_text(v)} {float(c):.4g}" for v, c in self.ceilings.items()]
-            parts.append(f"Ceilings that every promise had to keep: {', '.join(listed)}.")
         chosen = self.recommended
         parts.append(f"Recommended: {self.why}" if chosen is not None else self.why)
         if chosen is not None:
@@ -202,7 +179,7 @@ class Advice(Result):
         return parts
 
     def by_column(self, chosen: Option) -> Sequence[ResultTable | str]:
-        """Of several columns: the promise, the error and the ceiling of each, and which costs."""
+        """Of several columns: the promise, the error and the ceiling of each."""
         if len(chosen.ceilings) < 2:
             return []
         rows: list[tuple[Cell, ...]] = [
@@ -210,31 +187,4 @@ class Advice(Result):
             for column, ceiling in chosen.ceilings.items()
         ]
         names = ("column", "guarantee", "error", "average ceiling")
-        table = ResultTable("Columns", "what each is promised", names, rows)
-        return [table, *([cost] if (cost := costliest(self.spared)) else [])]
-
-    def to_json(self) -> dict[str, Any]:
-        by_label = {label(value): float(limit) for value, limit in self.ceilings.items()}
-        return {**super().to_json(), "ceilings": by_label}
-
-
-def costliest(spared: Sequence[Spared]) -> str:
-    """Which column costs the others most, and what to do about it; '' where there is one only."""
-    gains = [one for one in spared if math.isfinite(one.without) and math.isfinite(one.others)]
-    if not gains:
-        return ""
-    most = max(gains, key=lambda one: one.others - one.without)
-    if most.without > 0.95 * most.others:
-        return (
-            "No column costs the others much: without any of them errors would be about the same."
-        )
-    text = (
-        f"{most.column!r} costs most: without it counts of the others would be off by "
-        f"{most.without:.1%} at most, instead of {most.others:.1%}."
-    )
-    if math.isfinite(most.merged) and most.merged < 0.95 * most.others:
-        text += (
-            f" With its {most.rare:,} values of fewer than {most.least:,} people put together "
-            f"(rare({most.least})) no count would be off by more than {most.merged:.1%}."
-        )
-    return text.replace("%", " %")
+        return [ResultTable("Columns", "what each is promised", names, rows)]

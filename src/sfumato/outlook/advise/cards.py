@@ -15,7 +15,7 @@ from sfumato.engines.person_rows import one_row_each
 from sfumato.errors import UsageError
 from sfumato.guarantees.value_table import label
 from sfumato.outlook.advise import strongest
-from sfumato.outlook.advise.advice import Option, costliest
+from sfumato.outlook.advise.advice import Option
 from sfumato.outlook.advise.families import families, stated_ceilings
 from sfumato.outlook.advise.pricing import Pricing
 from sfumato.profile import Histogram
@@ -63,7 +63,7 @@ def cards(
     shown = []
     for way, times in WAYS.items():
         wished = min(times * error, 0.95)
-        advice = strongest(pricing, listed, wished, {})
+        advice = strongest(pricing, listed, wished)
         card: dict[str, Any] = {"way": way, "wished": wished, "count": pricing.count}
         card |= {"guarantee": None, "error": None, "against": None, "columns": []}
         if (chosen := advice.recommended) is not None:
@@ -73,7 +73,7 @@ def cards(
                 "against": chosen.against,
                 "columns": [_column(chosen, histogram) for histogram in histograms],
             }
-        shown.append({**card, "costliest": costliest(advice.spared)})
+        shown.append(card)
     return shown
 
 

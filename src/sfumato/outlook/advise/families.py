@@ -19,7 +19,6 @@ from sfumato.guarantees import (
     Reader,
     conjunction,
     parse_guarantee,
-    require_known,
 )
 from sfumato.guarantees.value_table import label
 from sfumato.mechanisms import MECHANISMS, Mechanism
@@ -68,27 +67,28 @@ class Family:
 
 def families(
     histograms: Sequence[Histogram],
-    ceilings: Mapping[str, Ceilings],
+    ceilings: Mapping[str, Ceilings] | None = None,
     *,
     cells: bool = True,
     among: Sequence[str] | None = None,
 ) -> list[Family]:
-    """The families of the guarantees `among` or of all.
+    """The families of the guarantees `among` or of all, under ceilings of values by column.
 
     Promises against readers who know more come first. A mechanism that holds against fewer readers
     than the guarantee says makes a family of its own. Without `cells`, mechanisms that look at
     groups of people are left out.
     """
-    for name in among or ():
-        require_known(name)
     listed: list[Family] = []
+    stated = ceilings or {}
     for name, cls in GUARANTEES.items():
         if among is not None and name not in among:
             continue
-        ladders = {h.column: _ladder(cls, h, ceilings[h.column], len(histograms))
+        ladders = {h.column: _ladder(cls, h, stated.get(h.column, {}), len(histograms))
                    for h in histograms}  # fmt: skip
         kept = {
-            h.column: [p for p in ladders[h.column] if keeps_ceilings(p, h, ceilings[h.column])]
+            h.column: [
+                p for p in ladders[h.column] if keeps_ceilings(p, h, stated.get(h.column, {}))
+            ]
             for h in histograms
         }
         if len(histograms) > 1 and not cls.several_columns:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-import numpy as np
-
-from sfumato.draws import Draws, IntArray
+from sfumato.draws import Draws
 from sfumato.engines.choosing import with_counts
 from sfumato.engines.counting import Progress, no_progress, take_profile
 from sfumato.errors import InfeasibleGuarantee, SingularOperator, UsageError, WeakPromiseWarning
 from sfumato.guarantees import Guarantee
 from sfumato.mechanisms import Mechanism
 from sfumato.outlook.prediction import error_by_count
-from sfumato.profile import Histogram, Holdings, Profile
+from sfumato.profile import Histogram, Profile
 from sfumato.table import Table
 from sfumato.table.staging import stage
 
@@ -87,33 +85,3 @@ class Pricing:
         """The mechanism whose worst column has the smallest error, the first of equals."""
         priced = [(max(self.errors(promise, one).values()), one) for one in mechanisms]
         return min(priced, key=lambda pair: float(f"{pair[0]:.9g}"))
-
-    def simpler(self, column: str, least: int = 0) -> Pricing:
-        """Of the same people without one of several sensitive columns; or with its values that
-        fewer than so many have as one, the last."""
-        histograms, holdings = dict(self.profile.histograms), self.profile.holdings
-        histogram, place = histograms[column], list(histograms).index(column)
-        rare = histogram.counts < least
-        codes = np.where(rare, int((~rare).sum()), np.cumsum(~rare) - 1)
-        if least:
-            values = [v for v, merged in zip(histogram.values, rare, strict=True) if not merged]
-            merged = np.bincount(codes, histogram.counts).astype(np.int64)
-            histograms[column] = Histogram(column, (*values, "other"), merged)
-        else:
-            del histograms[column]
-        if holdings is not None and len(histograms) > 1:
-            of = holdings.of.copy()
-            of[:, place] = codes[of[:, place]]
-            holdings = _regrouped(holdings, tuple(histograms.values()), of if least else
-                                  np.delete(of, place, axis=1))  # fmt: skip
-        profile = Profile(self.profile.rows, histograms, holdings=holdings)
-        if len(histograms) == 1:
-            profile = replace(profile, holdings=None)
-        return Pricing(profile, self.count, self.progress)
-
-
-def _regrouped(holdings: Holdings, views: tuple[Histogram, ...], of: IntArray) -> Holdings:
-    """Combinations that have become equal, as one."""
-    combinations, inverse = np.unique(of, axis=0, return_inverse=True)
-    counts = np.bincount(inverse.reshape(-1), holdings.counts).astype(np.int64)
-    return Holdings(views, combinations, counts)

@@ -112,7 +112,6 @@ export function goalBox(profile, use) {
         one.columns.map((column) => columnFacts(column, one)),
         fact("Holds against", one.against),
       ),
-      one.costliest ? h("p", { class: "quiet" }, one.costliest) : null,
       h("p", null, h("code", null, one.guarantee)),
       h("p", { class: "actions" }, take),
     );
