@@ -44,8 +44,6 @@ AGGREGATES = {  # of x, the summed column, and y, another numeric one
     "COUNT": "COUNT(*)",
     "SUM": "SUM({x})",
     "AVG": "AVG({x})",
-    "VAR": "VAR_POP({x})",
-    "CORR": "CORR({x}, {y})",
     "MEDIAN": "MEDIAN({x})",
 }
 # asked without GROUP BY: of two values that are named

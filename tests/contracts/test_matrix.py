@@ -53,10 +53,7 @@ VERBS: dict[str, Callable[[Any, Path, Path], object]] = {
     "average": lambda t, r, _: ask(
         r, "SELECT sex, AVG(age) FROM release WHERE disease = FLU GROUP BY sex"
     ),
-    "spread": lambda t, r, _: ask(
-        r,
-        "SELECT VAR_POP(age), MEDIAN(age), CORR(age, length(sex)) FROM release WHERE disease = FLU",
-    ),
+    "median": lambda t, r, _: ask(r, "SELECT MEDIAN(age) FROM release WHERE disease = FLU"),
     "joined": lambda t, r, _: ask(
         r, "SELECT COUNT(*) FROM release WHERE disease = FLU OR region = 'north'"
     ),

@@ -41,7 +41,7 @@ SELECT date_trunc('month', day::date) AS month, COUNT(*) FROM release GROUP BY 1
 SELECT CASE WHEN age < 40 THEN 'young' ELSE 'old' END AS who, disease, COUNT(*) FROM release GROUP BY 1, 2
 WITH old AS (SELECT * FROM release WHERE age > 50) SELECT disease, COUNT(*) FROM old GROUP BY disease
 SELECT d AS name, n FROM (SELECT disease AS d, COUNT(*) AS n FROM release GROUP BY 1) ORDER BY name
-SELECT CORR(age, weight) FROM release WHERE disease = 'd1'
+SELECT CORR(age, weight), STDDEV(age) FROM release WHERE city = 'Oslo'
 SELECT * FROM release
 SELECT disease, COUNT(DISTINCT city) FROM release GROUP BY disease
 """.strip().splitlines()  # noqa: E501

@@ -139,11 +139,10 @@ class Clauses:
             if not rule.takes_star or (arguments and filled(arguments[0])):
                 refuse(f"{name}(*)", "Only COUNT(*) may use *; name the column.")
             return Call(rule, (), condition)
-        if set(filled(call)) - {"this", "expression", "big_int"} or len(arguments) != rule.takes:
+        if set(filled(call)) - {"this", "expression", "big_int"} or len(arguments) != 1:
             refuse(f"{name} with several arguments", f"Write {rule.usage[-1]}.")
-        if len(arguments) == 1:
-            rule, arguments, guard = self._guarded(rule, arguments[0])
-            condition += guard
+        rule, arguments, guard = self._guarded(rule, arguments[0])
+        condition += guard
         inside = tuple(self._term(argument, f"{name}(…)") for argument in arguments)
         return Call(rule, inside, condition)
 

@@ -70,7 +70,8 @@ OF_TABLES = _kinds(
     Window WindowSpec RowNumber Rank DenseRank PercentRank CumeDist Ntile Lag Lead FirstValue
     LastValue
     Min Max Mode CountIf AnyValue IgnoreNulls LogicalAnd LogicalOr PercentileCont PercentileDisc
-    Kurtosis Skewness"""
+    Variance VariancePop Stddev StddevPop StddevSamp CovarPop CovarSamp Corr RegrR2 RegrSlope
+    RegrIntercept Kurtosis Skewness"""
 )
 AGGREGATES: dict[type[Node], Rule] = {}  # filled by `aggregates`
 
@@ -109,6 +110,17 @@ _INSTEAD: dict[type[Node], tuple[str, str]] = {
     exp.Lambda: ("a lambda", "Write the condition out."),
     exp.Kwarg: ("a named argument", "Write the arguments in their order."),
     exp.CountIf: ("COUNT_IF", "Write COUNT(*) FILTER (WHERE …)."),
+    **dict.fromkeys(
+        _kinds(
+            "Variance VariancePop Stddev StddevPop StddevSamp CovarPop CovarSamp Corr RegrR2 "
+            "RegrSlope RegrIntercept"
+        ),
+        (
+            "variances and regressions where a sensitive column takes part",
+            "Compute them from completed tables, which `complete` makes, and join them by "
+            "`sf.combine`; of quasi-identifiers alone they are answered.",
+        ),
+    ),
     exp.SimilarTo: ("SIMILAR TO", "Use LIKE, starts_with, contains or IN."),
     exp.RegexpLike: ("a regular expression", "Use LIKE, starts_with, contains or IN."),
     exp.Interval: ("INTERVAL", "Write the date itself: DATE '2026-11-15'."),

@@ -19,7 +19,6 @@ from sfumato.limits import check_rows
 from sfumato.operators.estimator import Estimated, Forms, Moments, Totals
 from sfumato.queries.aggregates import Aggregate
 from sfumato.queries.answer import Answer, has_error
-from sfumato.queries.bending import furthest
 from sfumato.queries.bucketed import BucketedSource
 from sfumato.queries.classes import ByValue, LineClasses, different
 from sfumato.queries.ordered import add_ordered, check_number
@@ -92,7 +91,7 @@ def _untold(columns: dict[str, pa.ChunkedArray], rows: int) -> list[str]:
         for name, number in many.items()
         if number
     ]
-    reason = "as far as the release tells, there may be too few people, or none who differ."
+    reason = "as far as the release tells, there may be too few people."
     return [f"{', '.join(texts)}: {reason}"] if texts else []
 
 
@@ -213,18 +212,14 @@ def _totals(
 def _columns(aggregate: Aggregate, totals: Totals, quantile: float, cut: bool) -> list[pa.Array]:
     """Value, standard error and ends of the interval of an aggregate, and where it is untold."""
     with np.errstate(all="ignore"):
-        if aggregate.bends:
-            value, stderr, low, high = furthest(aggregate, totals, quantile)
-            defined = np.isfinite(value)
-        else:
-            value = aggregate.combine(*totals.values)
-            defined = aggregate.known(totals.values, np.asarray(totals.present.all(axis=0)))
-            gradient = [np.where(defined, s, 0.0) for s in aggregate.slopes(totals.values)]
-            stderr = np.sqrt(np.maximum(totals.variance(gradient), 0.0))
-            ends = totals.ratio_interval if aggregate.is_quotient else totals.interval
-            low, high = ends(value, stderr, quantile, gradient)
-            if cut:
-                value = np.fmin(np.fmax(value, low), high)
+        value = aggregate.combine(*totals.values)
+        defined = aggregate.known(totals.values, np.asarray(totals.present.all(axis=0)))
+        gradient = [np.where(defined, s, 0.0) for s in aggregate.slopes(totals.values)]
+        stderr = np.sqrt(np.maximum(totals.variance(gradient), 0.0))
+        ends = totals.ratio_interval if aggregate.is_quotient else totals.interval
+        low, high = ends(value, stderr, quantile, gradient)
+        if cut:
+            value = np.fmin(np.fmax(value, low), high)
     # what SQL divides by is noisy: a sum that is counted, or to which nobody adds, is its own NULL
     noisy = (np.diagonal(totals.noise)[:, int(aggregate.is_quotient) :] > 0).any(axis=1)
     untold = ~defined & (totals.present & np.isfinite(totals.values)).all(axis=0) & noisy
