@@ -162,7 +162,7 @@ class Asked:
             [
                 f"SELECT DISTINCT {text}, sex FROM release{where}",
                 f"SELECT COUNT(DISTINCT {one}) AS n FROM release{where}",
-                f"SELECT VAR_POP({one}) AS v, CORR({one}, {self.number()}) AS c FROM release{where}",
+                f"SELECT VAR_POP({one}) AS v, CORR({one}, age) AS c FROM release{where}",
                 f"SELECT {text}, STDDEV({one}) AS d FROM release{where} GROUP BY 1",
                 f"SELECT {text}, COUNT(*) AS n, SUM(COUNT(*)) OVER () AS s FROM release GROUP BY 1",
                 f"SELECT {text}, RANK() OVER (ORDER BY COUNT(*) DESC) AS r FROM release GROUP BY 1",
@@ -253,6 +253,19 @@ def test_without_a_sensitive_column_the_answer_is_duckdbs(make_release: Any) -> 
     wrong, refused = wrong_ones(release, raw, questions)
     assert not wrong, wrong[:3]
     assert refused == 0
+
+
+def test_a_cut_of_what_a_sub_query_put_in_order_is_by_that_order(make_release: Any) -> None:
+    """The rows were put in the order of their keys first."""
+    raw = raw_table()
+    inner = "SELECT town AS t, COUNT(*) AS n FROM release GROUP BY 1 ORDER BY n, t DESC LIMIT 3"
+    questions = [f"SELECT * FROM ({inner}) {cut}" for cut in ("OFFSET 1", "LIMIT 1", "LIMIT 2")]
+    questions.append(f"WITH c AS ({inner}) SELECT t FROM c LIMIT 2")
+    release = make_release(raw, list(ESTIMATED))
+    for sql in questions:
+        (wrong, refused) = wrong_ones(release, raw, [sql])
+        assert not wrong
+        assert not refused
 
 
 def test_where_every_value_is_retained_estimates_are_the_truth(make_release: Any) -> None:

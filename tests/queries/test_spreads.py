@@ -64,10 +64,8 @@ SPREADS = [
     "SUM(cost) / COUNT(*)",
     "COUNT(*) FILTER (WHERE disease = 'flu') / COUNT(*)",
     "AVG(age) FILTER (WHERE disease = 'flu') - AVG(age) FILTER (WHERE disease = 'HIV')",
-    "ROUND(100.0 * COUNT(*) FILTER (WHERE cost > 20) / NULLIF(COUNT(*), 0), 1)",
-    "SQRT(ABS(-SUM(age))) + LN(COUNT(*)) * EXP(1) - COUNT(age) ^ 2",
+    "-SUM(age) + COUNT(*) * 2 - SUM(cost) / (COUNT(age) - 1)",
     "CAST(SUM(age) AS DOUBLE) / COUNT(age)",
-    "SUM(age) / NULLIF(COUNT(*) FILTER (WHERE age > 500), 0)",
 ]
 
 
@@ -336,7 +334,8 @@ REFUSED = {
     "SELECT COUNT(*) FROM (SELECT age FROM release) a WHERE b.age > 3": "no table 'b'",
     "SELECT COUNT(*) / age FROM release GROUP BY age": "the column age beside aggregates",
     "SELECT COALESCE(COUNT(*), 0) FROM release": "over aggregates",
-    "SELECT COUNT(*) ^ COUNT(*) FROM release": "Write a number",
+    "SELECT SUM(cost) ^ 2 FROM release": "compute the rest from the answer",
+    "SELECT ROUND(100.0 * SUM(cost) / COUNT(*), 1) FROM release": "There are + - * / and numbers",
     "SELECT CORR(age) FROM release": "an argument of Corr is missing",
     "SELECT VAR_POP(cost) FROM release": "completed tables",
     "SELECT disease, REGR_SLOPE(cost, age) FROM release GROUP BY disease": "completed tables",

@@ -175,22 +175,6 @@ def _none(call: Call) -> NoReturn:
     )
 
 
-# -- functions of them -----------------------------------------------------------------------------
-
-
-def shown_as(shown: FloatArray, number: Numbers) -> Numbers:
-    """Another value for a number; its slopes stay, as if that were the number."""
-    return shown + 1j * number.imag if np.iscomplexobj(number) else shown
-
-
-def power(number: Numbers, exponent: float) -> Numbers:
-    """Its slope where the number is 0 is not a number, or has no end: a step would hide that."""
-    value = number.real**exponent
-    if not np.iscomplexobj(number):
-        return np.asarray(value)
-    return np.asarray(value + 1j * exponent * number.real ** (exponent - 1) * number.imag)
-
-
 # -- the rows --------------------------------------------------------------------------------------
 
 COUNT = Rule(

@@ -55,7 +55,10 @@ def answered_exactly(release: Release, tree: Node, request: Request) -> Answer |
     names = output_names([(item.alias, unwrap(item), figure) for item, figure in named])
     session = session_of(release, request.threads)
     session.remembered("release", lambda: session.show("release", [c.name for c in release.quasi]))
-    if outer is tree:
+    inside = any(part.args.get("order") for part in tree.find_all(exp.Select) if part is not outer)
+    cut = outer.args.get("limit") or outer.args.get("offset")
+    # what a sub-query put in order and the question cuts without an order of its own stays so
+    if outer is tree and not (inside and cut and not outer.args.get("order")):
         _put_in_order(outer, lumps_of(release.columns, release.merges), estimated)
     table = session.run(sql_text(tree)).rename_columns(names)
     check_rows(len(table))

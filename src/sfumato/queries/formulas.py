@@ -7,13 +7,13 @@ covariance the estimator knows: what the two counts have in common does not coun
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from sqlglot import exp
 
-from sfumato.queries.aggregates import Aggregate, Call, Compute, Numbers, power, shown_as
+from sfumato.queries.aggregates import Aggregate, Call, Compute
 from sfumato.queries.dialect import (
     SCALARS,
     Node,
@@ -30,13 +30,6 @@ _OF_TWO: dict[type[Node], Callable[[Any, Any], Any]] = {
     exp.Sub: operator.sub,
     exp.Mul: operator.mul,
     exp.Div: operator.truediv,
-}
-_OF_ONE: dict[type[Node], Callable[[Any], Any]] = {
-    exp.Neg: operator.neg,
-    exp.Abs: lambda inner: inner * np.sign(inner.real),
-    exp.Exp: np.exp,
-    exp.Ln: np.log,
-    exp.Sqrt: lambda inner: power(inner, 0.5),
 }
 
 
@@ -68,16 +61,14 @@ def _compiled(node: Node, place_of: Callable[[Node], int]) -> Compute:
         one, other = (_compiled(side, place_of) for side in (node.this, node.expression))
         two = _OF_TWO[kind]
         return lambda parts: two(one(parts), other(parts))
-    if kind in _OF_ONE:
-        inner, single = _compiled(node.this, place_of), _OF_ONE[kind]
-        return lambda parts: single(inner(parts))
+    if kind is exp.Neg:
+        inner = _compiled(node.this, place_of)
+        return lambda parts: -inner(parts)
     if isinstance(node, exp.Literal) and not node.is_string:
         number = float(node.name)
         return lambda parts: np.full(parts[0].shape, number)
     if isinstance(node, exp.Cast) and node.to.this in _REAL and not node.to.expressions:
         return _compiled(node.this, place_of)
-    if isinstance(node, exp.Pow | exp.Round | exp.Nullif):
-        return _with_number(node, _compiled(node.this, place_of))
     if isinstance(node, exp.Column):
         refuse(
             f"the column {node.name} beside aggregates",
@@ -88,31 +79,5 @@ def _compiled(node: Node, place_of: Callable[[Node], int]) -> Compute:
         refuse_node(node)
     refuse(
         f"{as_written(node)[:60]!r} over aggregates",
-        "There are + - * / ^, abs, exp, ln, round, sqrt, nullif(x, 0) and numbers; compute the "
-        "rest from the answer.",
+        "There are + - * / and numbers; compute the rest from the answer.",
     )
-
-
-def _with_number(node: exp.Pow | exp.Round | exp.Nullif, inner: Compute) -> Compute:
-    """x ^ number, ROUND(x, digits) and NULLIF(x, number)."""
-    digits = node.args.get("decimals") if isinstance(node, exp.Round) else node.expression
-    negative = isinstance(digits, exp.Neg)
-    literal = digits.this if negative and digits is not None else digits
-    if digits is None:
-        literal = exp.Literal.number(0)
-    if not isinstance(literal, exp.Literal) or literal.is_string:
-        refuse(
-            f"{as_written(node)[:60]!r} over aggregates",
-            "Write a number as its second argument.",
-        )
-    number = -float(literal.name) if negative else float(literal.name)
-    if isinstance(node, exp.Pow):
-        return lambda parts: power(inner(parts), number)
-    if isinstance(node, exp.Round):
-        return lambda parts: shown_as(np.round(inner(parts).real, int(number)), inner(parts))
-
-    def unless(parts: Sequence[Numbers]) -> Numbers:
-        value = inner(parts)
-        return shown_as(np.where(value.real == number, np.nan, value.real), value)
-
-    return unless
