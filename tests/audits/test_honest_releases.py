@@ -16,7 +16,7 @@ import pytest
 import sfumato as sf
 from sfumato.errors import WeakPromiseWarning
 
-EACH = 40
+EACH = 42
 ONE = {"quasi": ["age", "sex", "zip"], "sensitive": "ill"}
 TWO = {**ONE, "sensitive": ["ill", "work"]}
 FEW = {"quasi": ["sex", "town"], "sensitive": "ill"}
@@ -106,7 +106,7 @@ def test_an_honest_release_of_each_kind_passes(kind: str, tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_a_thousand_honest_releases(tmp_path: Path) -> None:
     """The chance of an alarm is at most 1 in 1,000 each, and the bounds are loose."""
-    assert len(KINDS) * EACH == 1000
+    assert len(KINDS) * EACH >= 1000
     found = [alarm for kind in KINDS for alarm in alarms(kind, range(1, EACH + 1), tmp_path / kind)]
     print("\n".join(found) or "no alarm")  # noqa: T201
     assert len(found) <= 1, found

@@ -13,6 +13,7 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -412,6 +413,18 @@ def more_kept(operator: dict[str, Any]) -> None:
     operator["retentions"] = [min(2 * kept, most) for kept in operator["retentions"]]
 
 
+def low_digits(operator: dict[str, Any], *_: Any) -> None:
+    """24 bits of a message, below what any answer or promise sees."""
+    if "retentions" in operator:
+        kept = operator["retentions"]
+        kept[-1] -= kept[-1] & 0xFFFFFF ^ 0x4A7D3E
+    else:
+        kept, whole = map(int, operator["retention"].split("/"))
+        scale = (1 << 32) // whole
+        kept = (kept * scale >> 24 << 24) - 0x4A7D3E
+        operator["retention"] = str(Fraction(kept, 1 << 32))
+
+
 def of_operator(change: Callable[[dict[str, Any]], object]) -> Callable[[Copy], None]:
     return lambda copy: copy.claim(lambda m: change(*m["plan"]["operators"].values()))
 
@@ -544,6 +557,14 @@ CONTENT: dict[str, tuple[str, Callable[[Copy], None], str]] = {
     "a stricter promise of two columns": ("both", claims(guarantee="l-diversity(3)"), "ceilings"),
     "a stricter promise of decoys": (
         "decoys", claims(guarantee="small-sum(groups=4)"), "group-size"),
+    "people of ranges are left out": (
+        "ranges", left_out(lambda row: row["zip_low"] < 10_010), "withheld"),
+    "people of buckets are left out": (
+        "buckets", left_out(lambda row: row["zip"] < 10_010), "withheld"),
+    "bits in the digits of a retention": ("uniform", of_operator(low_digits), "operators"),
+    "bits in the digits of a retention, fine": ("fine", of_operator(low_digits), "operators"),
+    "bits in the retention of two columns": ("columns", of_operator(low_digits), "operators"),
+    "bits in the retention for people": ("people", of_operator(low_digits), "operators"),
     "a seed": ("uniform", claims(randomness="seeded"), "randomness"),
     "a mechanism that does not keep it": ("uniform", claims(mechanism="anatomy"), "mechanism"),
     "fitted, it says": ("uniform", plan(fitted=True), "facts"),
@@ -631,6 +652,7 @@ def test_honest_releases_pass(releases: Path, name: str) -> None:
     assert undecided == ({"promise"} if ranges else set()), alone
     with_receipt = sf.audit(TABLE, releases / name, receipt=releases / f"{name}.receipt")
     assert with_receipt.holds, with_receipt
+    assert "tried keys until one pleased, no audit excludes" in with_receipt.headline
     without_table = sf.audit(None, releases / name)
     assert [f.check.name for f in without_table.findings if not f.holds] == ["promise"] * len(
         Release(releases / name).sensitive
@@ -704,7 +726,7 @@ def test_the_receipt_finds_what_nothing_else_can(
         assert alone is not None
         assert alone.holds is not False, alone
         if alone.holds:
-            assert "a keyed choice by the publisher would not: ask for the receipt" in str(alone)
+            assert "a keyed choice by the publisher with the receipt alone" in str(alone)
     verdict = audited(tmp_path / "copy", releases / f"{name}.receipt")
     assert verdict is not None
     failed = {f.check.name for f in verdict.findings if f.holds is False}

@@ -29,7 +29,9 @@ from sfumato.engines.receipts import Receipt
 from sfumato.release import Release
 from sfumato.table import Table, reading_errors
 
-KEYED = "A keyed choice by the publisher would not be noticed: ask for the receipt."
+# 88 publications were enough to show three chosen people truly
+TRIED = "that the publisher tried keys until one pleased, no audit excludes."
+KEYED = f"A keyed choice by the publisher would be noticed with the receipt alone; {TRIED}"
 
 
 def audit(
@@ -79,7 +81,7 @@ def audit(
         whom = f"the people of {case.profile.rows:,} rows"
     whom += ", every record drawn again from the receipt" if again else ""
     tested = _tested(opened, whom)
-    unseen = "" if again else _unseen(findings)
+    unseen = f"T{TRIED[1:]}" if again else _unseen(findings)
     return Verdict(tuple(findings), tested, exposure_of(opened, case.profile), unseen)
 
 
@@ -109,10 +111,10 @@ def _unseen(findings: list[Finding]) -> str:
     if power is None:
         return KEYED
     if isinstance(power, str):
-        return "Not even everybody shown truly would be noticed: ask for the receipt."
+        return f"Not even everybody shown truly would be noticed without the receipt; {TRIED}"
     return (
         f"A group of more than {power:,} people shown truly would be noticed; a keyed choice by "
-        "the publisher would not: ask for the receipt."
+        f"the publisher with the receipt alone; {TRIED}"
     )
 
 

@@ -78,6 +78,7 @@ MECHANISM = AuditCheck("mechanism", "mechanism that keeps this promise", _PUBLIC
 SPELLING = AuditCheck("spelling", "parts that are not as the content spells them", _PUBLIC)
 BYTES = AuditCheck("bytes", "bytes and words of another version", _PUBLIC)
 OLDER = AuditCheck("older", "promise of an older version", _PUBLIC, judges=True)
+OPERATORS = AuditCheck("operators", "operators as the plan makes them again", _PUBLIC)
 FACTS = AuditCheck("facts", "facts of the manifest that are not the table's")
 DOMAINS = AuditCheck("domains", "values and domains that are not those of what is published")
 PROMISE = AuditCheck("promise", "promise about {column}", judges=True)

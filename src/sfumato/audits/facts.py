@@ -27,6 +27,7 @@ from sfumato.release import (
 )
 from sfumato.release.manifest import BlockNode, PerturbedPart
 from sfumato.release.values import in_utc
+from sfumato.version import __version__
 
 
 @concerns(Release)
@@ -57,7 +58,7 @@ def check_rows(case: AuditCase) -> Iterator[Finding]:
     witness = f"{manifest.suppressed:,} suppressed" if manifest.suppressed else None
     rows = manifest.rows + manifest.suppressed
     yield Finding.limited(catalogue.ROWS, rows, case.profile.rows, witness=witness)
-    if isinstance(case.release, PerturbedRelease) and case.release.scales is None:
+    if case.release.scales is None:  # samples are checked group by group
         # whoever chose the rows to leave out could tell who the others are
         groups = [o.groups for o in case.release.operators.values() if isinstance(o, Decoy)]
         rows = manifest.rows + case.withheld_by_plan
@@ -148,16 +149,36 @@ def check_facts(case: AuditCase) -> Iterator[Finding]:
     drawn = isinstance(release, PerturbedRelease) and plan.sampling is None
     if drawn and case.mechanism is not None:
         public = {} if case.plan is None else case.plan.public()
-        part = convert(public, PerturbedPart) if "operators" in public else plan
-        if case.rows_of_people_withheld:
-            pass  # which rows were drawn decides, and only the receipt tells
-        elif part.operators == plan.operators:
+        part = convert(public, PerturbedPart) if "operators" in public else None
+        if part is None or part.operators != plan.operators:
+            yield from _other_operators(case, part)
+            facts["floors, common"] = not (plan.floors or plan.common)
+        else:
+            yield Finding.plain(catalogue.OPERATORS, None)
             for name in ("fitted", "floors", "common", "part_columns"):
                 facts[name] = getattr(part, name) == getattr(plan, name)
-        else:
-            facts["floors, common"] = not (plan.floors or plan.common)
     wrong = tuple(name for name, holds in facts.items() if not holds)
     yield Finding.limited(catalogue.FACTS, len(wrong), listed=wrong)
+
+
+def _other_operators(case: AuditCase, part: PerturbedPart | None) -> Iterator[Finding]:
+    """The plan made again has other operators, or none: the low digits of one could say something.
+
+    There is a reason where operators follow from shares of drawn rows, or from an earlier release.
+    """
+    manifest, why = case.release.manifest, ""
+    if case.repeated or case.rows_per_person > 1:
+        return  # compared already, or planned for several rows
+    if case.rows_of_people_withheld and (part is None or part.fitted or part.part_columns):
+        why = "they follow from the rows of people that were drawn: audit with --receipt"
+    elif manifest.randomness == "key-file":
+        why = "they may be those of an earlier release under the key file: audit with --receipt"
+    elif manifest.sfumato != __version__:
+        why = f"sfumato {manifest.sfumato} planned them, and this is {__version__}"
+    if why:
+        yield Finding.skipped(catalogue.OPERATORS, witness=why)
+    else:
+        yield Finding.plain(catalogue.OPERATORS, f"{case.mechanism} makes others of this table")
 
 
 def _cuts_follow(case: AuditCase, nodes: Sequence[BlockNode]) -> bool:
