@@ -15,8 +15,8 @@ class SfumatoError(Exception):
     Messages name flags, which the command line prints; in Python they name parameters. `repair`
     are options under which this is not refused again, where that can be said.
 
-    >>> print(SfumatoError("Publish with --rows-per-person 1."))
-    Publish with rows_per_person=1.
+    >>> print(SfumatoError("Publish with --quasi-k 5."))
+    Publish with quasi_k=5.
     """
 
     exit_code = 2

@@ -90,12 +90,7 @@ TABLE_OPTIONS = (
     TableOption(
         "person",
         "column",
-        "Column that says whose row it is, where people have several; not published.",
-    ),
-    TableOption(
-        "rows_per_person",
-        "text",
-        "At most so many rows of a person are published; by default what loses least.",
+        "Column that says whose row it is, where people have several: one each is published.",
     ),
     TableOption(
         "count_rows",

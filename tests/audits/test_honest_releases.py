@@ -29,8 +29,6 @@ KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "uniform, two columns": (RHO, "uniform", TWO),
     "uniform, joint": ("rho-privacy(1/4, 2/3)", "uniform", {**TWO, "joint": True}),
     "uniform, people": (RHO, "uniform", {**ONE, "person": "patient"}),
-    "uniform, two rows": (
-        "rho-privacy(0.3, 0.7)", "uniform", {**ONE, "person": "patient", "rows_per_person": 2}),
     "fine-grain": (FINE, "fine-grain", ONE),
     "fine-grain, a promise per column": (
         f"ill: {FINE} and work: {RHO}", "fine-grain", TWO),

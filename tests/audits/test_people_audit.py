@@ -20,9 +20,9 @@ from sfumato.operators import Uniform
 
 ROLES = {"quasi": "row,age,sex", "sensitive": "admission", "person": "patient"}
 WAYS = {
-    "uniform": ("rho-privacy(0.35, 0.7)", 2),
-    "optimal": ("l-diversity(2)", 1),
-    "two-size(fakes=1)": ("l-diversity(2)", 1),
+    "uniform": "rho-privacy(0.35, 0.7)",
+    "optimal": "l-diversity(2)",
+    "two-size(fakes=1)": "l-diversity(2)",
 }
 
 
@@ -33,8 +33,7 @@ def stays() -> pa.Table:
 
 
 def published(stays: pa.Table, way: str, to: Path) -> Path:
-    promise, rows = WAYS[way]
-    sf.publish(stays, promise, mechanism=way, to=to, rows_per_person=rows, **ROLES)
+    sf.publish(stays, WAYS[way], mechanism=way, to=to, **ROLES)
     return to
 
 
@@ -58,7 +57,7 @@ def test_limits_that_follow_the_shares_of_drawn_rows_fail_no_honest_release(
     stays: pa.Table, tmp_path: Path
 ) -> None:
     """The shares that a limit follows are those of the rows that were drawn, not of all."""
-    for number, way in enumerate(["fine-grain", "fine-grain(objective=counts)"]):
+    for number, way in enumerate(["fine-grain(objective=counts)", "fine-grain(p_min=1)"]):
         release, receipt = tmp_path / f"release {number}", tmp_path / f"{number}.receipt"
         promise = "fine-rho-privacy(theta=2.5)"
         sf.publish(stays, promise, mechanism=way, to=release, receipt=receipt, **ROLES)

@@ -153,18 +153,6 @@ def test_columns_published_together_are_others(people: pa.Table, tmp_path: Path)
     assert told(tmp_path) == pytest.approx(11 / 6)
 
 
-def test_rows_of_a_person_count_together(tmp_path: Path) -> None:
-    stays = pa.table({"who": [n // 2 for n in range(400)], "job": VALUES * 40})
-    roles = {"quasi": "", "sensitive": "job", "mechanism": "uniform", "person": "who"}
-    ledger, each = tmp_path / "ledger", "rho-privacy(0.25, 0.4)"  # odds twice as large, each time
-    for rows in (1, 2):
-        to = tmp_path / str(rows)
-        sf.publish(stays, each, to=to, rows_per_person=rows, ledger=ledger,
-                   ledger_promise="rho-privacy(0.25, 0.7)", **roles)  # fmt: skip
-    told = Ledger.from_text(ledger.read_text()).told("job")
-    assert float(told) == pytest.approx(4, rel=1e-5)
-
-
 def test_a_ledger_is_private_and_refuses_what_it_cannot_count(
     people: pa.Table, tmp_path: Path
 ) -> None:

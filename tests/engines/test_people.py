@@ -1,4 +1,4 @@
-"""At most so many rows of a person are published, chosen at random, and the promise says so."""
+"""One row of a person is published, chosen at random, and the promise says so."""
 
 from __future__ import annotations
 
@@ -15,11 +15,9 @@ import sfumato as sf
 from sfumato.cli.app import _whole_program
 from sfumato.datasets import hospital
 from sfumato.draws import Draws
-from sfumato.engines.person_rows import TRIED
 from sfumato.engines.ranking import rank_rows
 from sfumato.errors import DataError, UsageError
 from sfumato.guarantees.odds import root_below
-from sfumato.operators import Uniform
 from sfumato.release import Release
 
 ROLES = {"quasi": "age,sex,region,admission", "sensitive": "diagnosis", "person": "patient"}
@@ -33,16 +31,15 @@ def stays() -> pa.Table:
     return made.append_column("row", pa.array(range(made.num_rows)))
 
 
-@pytest.mark.parametrize("rows", [1, 2, 7])
-def test_nobody_has_more_rows_and_nobody_has_fewer(stays: pa.Table, rows: int) -> None:
+def test_everybody_has_one_row(stays: pa.Table) -> None:
     table = sf.read(stays, **{**ROLES, "quasi": "row"}, drop="age,sex,region,admission")
     ranked = rank_rows(table, Draws.from_seed(1))
-    chosen = pa.Table.from_batches(ranked.chosen(rows).batches(["patient", "row"]))
+    chosen = pa.Table.from_batches(ranked.chosen().batches(["patient", "row"]))
     sizes = np.bincount(stays["patient"].to_numpy())
     shown = np.bincount(chosen["patient"].to_numpy(), minlength=len(sizes))
-    assert (shown == np.minimum(sizes, rows)).all()
-    assert (ranked.people, ranked.most) == (len(sizes), sizes.max())
-    assert ranked.withheld(rows) == stays.num_rows - chosen.num_rows
+    assert (shown == np.minimum(sizes, 1)).all()
+    assert (ranked.people, ranked.most) == ((sizes > 0).sum(), sizes.max())
+    assert ranked.withheld == stays.num_rows - chosen.num_rows
     assert chosen["row"].to_pylist() == sorted(chosen["row"].to_pylist())  # as they came
 
 
@@ -55,7 +52,7 @@ def test_every_row_of_a_person_is_as_likely() -> None:
         quasi="", sensitive="s", person="who",
     )  # fmt: skip
     for batch_rows in (1 << 17, 999):
-        chosen = rank_rows(table, Draws.from_seed(2)).chosen(1)
+        chosen = rank_rows(table, Draws.from_seed(2)).chosen()
         shown = pa.Table.from_batches(chosen.batches(["s"], batch_rows))["s"].to_pylist()
         counts = [shown.count(value) for value in "abc"]
         assert sum(counts) == 10_000
@@ -67,24 +64,18 @@ def test_rows_without_a_value_are_not_among_a_persons_rows() -> None:
     table = sf.read(people, quasi="q", sensitive="s", person="who", missing="drop")
     for seed in range(6):  # the null row would have been chosen in half of them
         ranked = rank_rows(table, Draws.from_seed(seed))
-        assert ranked.places.tolist() == [1, 1]
+        assert ranked.first.tolist() == [True, True]
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3])
-def test_the_operator_is_that_of_the_root(stays: pa.Table, rows: int, tmp_path: Path) -> None:
+def test_a_release_says_whose_rows_it_has(stays: pa.Table, tmp_path: Path) -> None:
     done = sf.publish(
         stays, "rho-privacy(0.1, 0.5)", mechanism="uniform", to=tmp_path / "release",
-        drop="row", rows_per_person=rows, **ROLES,
+        drop="row", **ROLES,
     )  # fmt: skip
     release = Release(tmp_path / "release")
-    operator = release.operators["diagnosis"]
-    assert isinstance(operator, Uniform)
-    assert operator.amplification() ** rows <= 9
-    assert operator.amplification() ** rows > 9 - 1e-4
-    sizes = np.bincount(stays["patient"].to_numpy())
-    assert done.manifest.rows == np.minimum(sizes, rows).sum()
+    assert done.manifest.rows == len(np.unique(stays["patient"].to_numpy()))
     assert done.manifest.rows + done.manifest.suppressed == done.rows == stays.num_rows
-    assert done.manifest.person == Release(tmp_path / "release").manifest.person
+    assert done.manifest.person == release.manifest.person
     assert "patient" not in release.records[0].read_bytes().decode("latin-1")
     told = " ".join(done.manifest.statement)
     assert f"{done.manifest.suppressed:,} rows are suppressed" in told
@@ -100,22 +91,6 @@ def test_the_root_is_exact() -> None:
             assert root**k <= number < (root + Fraction(1, 2**40)) ** k
 
 
-def test_without_a_number_what_loses_least_is_taken(tmp_path: Path) -> None:
-    """A weak promise about two values: several rows tell more. A strong one: one row does."""
-    rng = np.random.default_rng(6)
-    who = np.repeat(np.arange(400), 4)
-    people = pa.table({"who": who, "s": rng.choice(["no", "yes"], len(who))})
-    found = []
-    for number, promise in enumerate(["rho-privacy(0.97, 0.99999)", "rho-privacy(0.97, 0.975)"]):
-        done = sf.publish(
-            people, promise, mechanism="uniform", to=tmp_path / str(number), quasi="",
-            sensitive="s", person="who",
-        )  # fmt: skip
-        assert done.manifest.person is not None
-        found.append(done.manifest.person.rows)
-    assert found[1] == 1 < found[0] <= max(TRIED)
-
-
 def test_the_same_draws_make_the_same_release(stays: pa.Table, tmp_path: Path) -> None:
     files = []
     for name, batch_rows in (("one", 1 << 17), ("two", 501)):
@@ -127,39 +102,11 @@ def test_the_same_draws_make_the_same_release(stays: pa.Table, tmp_path: Path) -
     assert files[0] == files[1]
 
 
-REFUSED = {
-    "l-diversity(3)": (None, "kept for one row of each person, drawn at random"),
-    "beta-likeness(2)": ("optimal", "kept for one row of each person, drawn at random"),
-    "small-sum(3)": (None, "kept for one row of each person, drawn at random"),
-    "rho-privacy(0.1, 0.5)": ("partitioned", "keeps its promise for one row of a person"),
-}
-
-
-@pytest.mark.parametrize("promise", REFUSED)
-def test_what_cannot_be_kept_for_several_rows_is_refused(
-    stays: pa.Table, promise: str, tmp_path: Path
-) -> None:
-    way, told = REFUSED[promise]
-    with pytest.raises(UsageError, match=told):
-        sf.publish(
-            stays, promise, mechanism=way, to=tmp_path / "r", drop="row", rows_per_person=2, **ROLES
-        )
-    assert not list(tmp_path.iterdir())
-
-
-def test_bad_input_is_one_sentence(stays: pa.Table, tmp_path: Path) -> None:
-    for given in (0, "two", 251, -1, "1.5"):
-        with pytest.raises(UsageError, match=r"whole number from 1 to 250|must be a number"):
-            sf.read(stays, drop="row", rows_per_person=given, **ROLES)
-    with pytest.raises(UsageError, match="name it with person="):
-        sf.read(stays, quasi="age", sensitive="diagnosis", rows_per_person=2,
-                drop="row,patient,sex,region,admission")  # fmt: skip
+def test_rows_of_nobody_are_refused(tmp_path: Path) -> None:
     nobody = pa.table({"who": [1, None], "s": ["a", "b"]})
     with pytest.raises(DataError, match="missing in 1 rows"):
         sf.publish(nobody, "l-diversity(2)", to=tmp_path / "r", quasi="", sensitive="s",
                    person="who")  # fmt: skip
-    with pytest.raises(UsageError, match="one row of each person is looked at"):
-        sf.advise(stays, target_error=0.1, drop="row", rows_per_person=2, **ROLES)
 
 
 def test_a_key_file_publishes_the_same_rows_of_a_person_alike(
@@ -177,7 +124,7 @@ def test_a_key_file_publishes_the_same_rows_of_a_person_alike(
     for number, table in enumerate((marked, pa.concat_tables([more, shuffled]))):
         made = sf.publish(
             table, "rho-privacy(0.1, 0.5)", to=tmp_path / str(number), key="row", key_file=key,
-            mechanism="uniform", rows_per_person=1, **roles,
+            mechanism="uniform", **roles,
         )  # fmt: skip
         assert any("same rows of a person" in note for note in made.notes)
         shown = pq.read_table(tmp_path / str(number) / "records").to_pydict()
@@ -232,6 +179,6 @@ def test_rows_are_counted_where_one_of_each_person_is_published(tmp_path: Path) 
     )  # fmt: skip
     (column,) = [c for c in exact.manifest.columns if c.name == "stays"]
     assert column.bins is not None
-    for wrong in ({"person": None}, {"rows_per_person": 2}, {"count_rows": "age"}):
+    for wrong in ({"person": None}, {"count_rows": "age"}):
         with pytest.raises(UsageError, match=r"count_rows|--count-rows"):
             sf.read(stays, **{**roles, "drop": "who" if "person" in wrong else "", **wrong})

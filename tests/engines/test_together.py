@@ -115,13 +115,3 @@ def test_what_cannot_hold_together_is_refused(people: pa.Table, tmp_path: Path) 
     with pytest.raises(UsageError, match="kept for each sensitive column by itself"):
         sf.publish(people, "small-sum(2)", to=tmp_path / "r", joint=True, **ROLES)
     assert not (tmp_path / "r").exists()
-
-
-def test_rows_and_columns_of_a_person_together(people: pa.Table, tmp_path: Path) -> None:
-    stays = people.append_column("who", pa.array([n // 2 for n in range(people.num_rows)]))
-    sf.publish(stays, PROMISE.replace("0.35", "0.5").replace("0.6", "0.8"), mechanism="uniform",
-               to=tmp_path / "r", joint=True, person="who", rows_per_person=2, **ROLES)  # fmt: skip
-    operators = Release(tmp_path / "r").operators.values()
-    together = math.prod(float(o.amplification()) for o in operators) ** 2
-    assert together == pytest.approx(4, rel=1e-6)
-    assert sf.audit(stays, tmp_path / "r").holds

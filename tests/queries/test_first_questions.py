@@ -139,7 +139,7 @@ def test_a_frame_without_roles_is_asked_for_them() -> None:
 def test_messages_in_python_name_parameters() -> None:
     people = pa.table({"age": [1, 2], "ill": ["flu", "HIV"]})
     with pytest.raises(sf.SfumatoError) as refused:
-        sf.read(people, quasi="age", sensitive="ill", rows_per_person=2)
+        sf.read(people, quasi="age", sensitive="ill", count_rows="n")
     assert "--" not in str(refused.value)
     assert "--person" in refused.value.with_flags
 

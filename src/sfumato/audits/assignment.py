@@ -25,20 +25,19 @@ PARTS = 16  # of a column with many values
 
 
 def row_tests(case: AuditCase) -> Tests:
-    """Of a person's n rows r are published, chosen by nothing: neither by what they say nor by
+    """Of a person's n rows one is published, chosen by nothing: neither by what they say nor by
     where they stand. Rows that their quasi-identifiers single out show it."""
-    rule, names, sensitive = case.release.manifest.person, case.quasi, case.table.sensitive
-    assert rule is not None
+    names, sensitive = case.quasi, case.table.sensitive
     codes = ", ".join(f"o.__code_{k}" for k in range(len(sensitive)))
     single_rows = case.columns(
         "WITH ranked AS (SELECT *, count(*) OVER (PARTITION BY __person) AS n, "
         "row_number() OVER (PARTITION BY __person ORDER BY __place) AS rank, "
         f"count(*) OVER (PARTITION BY {', '.join(names)}) AS alike FROM raw), "
         f"shown AS (SELECT DISTINCT {', '.join(names)} FROM published) "
-        f"SELECT {codes}, least(o.rank, 2) - 1 AS rank, {rule.rows} / o.n AS chance, "
+        f"SELECT {codes}, least(o.rank, 2) - 1 AS rank, 1 / o.n AS chance, "
         "(s.there IS NOT NULL)::INTEGER AS taken FROM ranked AS o "
         f"LEFT JOIN (SELECT *, 1 AS there FROM shown) AS s ON {same('o', 's', names)} "
-        f"WHERE o.alike = 1 AND o.n > {rule.rows}"
+        "WHERE o.alike = 1 AND o.n > 1"
     )
     chance, taken = (single_rows.column(name).to_numpy() for name in ("chance", "taken"))
     tests = []

@@ -125,20 +125,18 @@ def _sizes(view: Listing) -> Finding:
 def _histogram(view: Listing) -> Finding:
     """The buckets list every value as often as the table has it; with fakes, at least so often.
 
-    Of a person with n rows r are published: of c rows with a value, c − (n − r) at least and r at
-    most.
+    Of a person with several rows one is published, with a value that some of them have.
     """
     case = view.case
-    rule, stated = case.release.manifest.person, view.release.histogram
+    stated = view.release.histogram
     listed = view.counts(view.listed)
     if case.rows_of_people_withheld:
-        assert rule is not None
         case.database.execute(
-            "CREATE TABLE holders AS SELECT *, sum(c) OVER (PARTITION BY __person) AS n FROM "
-            f"(SELECT __person, {view.code} AS code, count(*) AS c FROM raw GROUP BY ALL)"
+            "CREATE TABLE holders AS SELECT *, count(*) OVER (PARTITION BY __person) = 1 AS sure "
+            f"FROM (SELECT DISTINCT __person, {view.code} AS code FROM raw)"
         )
-        least = view.counts(f"(SELECT code, greatest(c - n + {rule.rows}, 0) AS n FROM holders)")
-        most = view.counts(f"(SELECT code, least(c, {rule.rows}) AS n FROM holders)")
+        least = view.counts("(SELECT code, sure::INTEGER AS n FROM holders)")
+        most = view.counts("(SELECT code, 1 AS n FROM holders)")
         listed = listed if stated is None else dict(enumerate(stated))
     else:
         least = most = view.counts(f"(SELECT {view.code} AS code, 1 AS n FROM raw)")

@@ -132,14 +132,8 @@ class AuditCase:
         return pa.schema([*fields, *(pa.field(f"__code_{k}", pa.int64()) for k in codes)])
 
     @property
-    def rows_per_person(self) -> int:
-        """How many rows of a person are published at most."""
-        rule = self.release.manifest.person
-        return 1 if rule is None else rule.rows
-
-    @property
     def rows_of_people_withheld(self) -> int:
-        """How many rows stayed out because their person has too many: which ones, nobody says."""
+        """How many rows stayed out, another of their person being drawn: which, nobody says."""
         rule = self.release.manifest.person
         return 0 if rule is None else rule.suppressed
 
@@ -259,7 +253,6 @@ def raw_table(origin: Any, release: Release) -> Table:
         bins={c.name: c.bins for c in columns if c.bins and not c.recode},
         sensitive=[column.name for column in sensitive],
         person=None if rule is None else rule.column,
-        rows_per_person=None if rule is None else rule.rows,
         count_rows=counted or None,
         drop=[name for name in source.schema.names if name not in apart],
         numeric=[c.name for c in columns if c.kind == "numeric"],

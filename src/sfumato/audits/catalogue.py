@@ -86,16 +86,14 @@ PROMISE = AuditCheck("promise", "promise about {column}", judges=True)
 # people with several rows
 PERSON_ROWS = AuditCheck(
     "person-rows",
-    "rows published of all people, {about} of each at most",
+    "rows published of all people, one of each",
     _PUBLIC,
     direction=_EXACTLY,
 )
 PERSON_TOGETHER = AuditCheck(
     "person-together", "people with several records, each of which has the promise to itself"
 )
-PERSON_MOST = AuditCheck(
-    "person-most", "people with more than {about} rows published", _DIFFERENCES
-)
+PERSON_MOST = AuditCheck("person-most", "people with more than one row published", _DIFFERENCES)
 
 # made again from the receipt
 KEY = AuditCheck("key", "key of the draws", _PUBLIC)

@@ -53,14 +53,12 @@ def _rows_of_people(case: AuditCase) -> Iterator[Finding]:
     rule, names = case.release.manifest.person, case.quasi
     assert rule is not None
     ((published, withheld),) = case.rows(
-        f"SELECT sum(least(n, {rule.rows})), sum(greatest(n - {rule.rows}, 0)) FROM "
-        "(SELECT count(*) AS n FROM raw GROUP BY __person)"
+        "SELECT count(*), sum(n - 1) FROM (SELECT count(*) AS n FROM raw GROUP BY __person)"
     )
     yield Finding.limited(
         catalogue.PERSON_ROWS,
         case.release.rows + case.withheld_by_plan if rule.suppressed == withheld else -1,
         int(published),
-        about=str(rule.rows),
         witness=f"{int(withheld):,} rows beyond that, the manifest says {rule.suppressed:,}",
     )
     as_they_are = isinstance(case.release, PerturbedRelease | BucketedRelease)
@@ -74,13 +72,13 @@ def _rows_of_people(case: AuditCase) -> Iterator[Finding]:
              shown AS (SELECT {listed}, count(*) AS n FROM published GROUP BY {listed}),
              by_person AS (SELECT person, sum(p.n) AS n FROM own AS o
                            JOIN shown AS p ON {same("o", "p", names)} GROUP BY person)
-        SELECT count(*), count(*) FILTER (n > {rule.rows}), max(n) FROM by_person
+        SELECT count(*), count(*) FILTER (n > 1), max(n) FROM by_person
         """
     )
     witness = f"{people:,} people whom their quasi-identifiers single out"
     if beyond:
         witness = f"{int(most):,} rows of one person; {witness}"
-    yield Finding.limited(catalogue.PERSON_MOST, int(beyond), about=str(rule.rows), witness=witness)
+    yield Finding.limited(catalogue.PERSON_MOST, int(beyond), witness=witness)
 
 
 def _several(case: AuditCase, key: str) -> Finding:

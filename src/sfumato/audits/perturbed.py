@@ -19,7 +19,7 @@ from sfumato.guarantees import OddsGuarantee, RhoPrivacy, SmallSum
 from sfumato.guarantees.rho import SHARES_READER
 from sfumato.mechanisms.partitioned import PartitionedPlan, SubTables
 from sfumato.mechanisms.perturbed import within
-from sfumato.operators import Decoy, Operator, Parts
+from sfumato.operators import Decoy, Parts
 from sfumato.release import PerturbedRelease
 
 ENTRYWISE = ("uniform", "fine-grain")  # each record by one matrix over the values
@@ -38,9 +38,9 @@ def check_amplification(case: AuditCase) -> Iterator[Finding]:
     for column, operator in case.release.operators.items():
         if operator.form not in ENTRYWISE:
             continue
-        histogram, alone = case.profile.histograms[column], case.rows_per_person == 1
-        if not alone or case.release.manifest.joint:
-            yield _of_person(case, guarantee, column, operator)
+        histogram = case.profile.histograms[column]
+        if case.release.manifest.joint:
+            yield _of_all_columns(case, guarantee, column)
             continue
         limits = guarantee.odds_limits(histogram)
         gains = operator.odds_gains()
@@ -75,23 +75,19 @@ def check_amplification(case: AuditCase) -> Iterator[Finding]:
         )
 
 
-def _of_person(
-    case: AuditCase, guarantee: OddsGuarantee, column: str, operator: Operator
-) -> Finding:
+def _of_all_columns(case: AuditCase, guarantee: OddsGuarantee, column: str) -> Finding:
     """The draws about a person together raise the odds of nothing beyond the smallest limit."""
-    rows, joint = case.rows_per_person, case.release.manifest.joint
-    drawn = list(case.release.operators.values()) if joint else [operator]
+    drawn = case.release.operators.values()
     try:
-        product: Fraction | float = math.prod(one.amplification() for one in drawn) ** rows
+        product: Fraction | float = math.prod(one.amplification() for one in drawn)
     except ZeroDivisionError:
         product = math.inf
-    parts = [f"{rows} rows"] if rows > 1 else []
     return Finding.limited(
         catalogue.AMPLIFICATION,
         product,
         guarantee.common_limit(column, case.profile.histograms[column].values),
         column=column,
-        witness=" and ".join([*parts, "all columns"] if joint else parts) + " of a person together",
+        witness="all columns of a person together",
         disclosure=Disclosure.PUBLIC,
     )
 

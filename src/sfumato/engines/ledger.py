@@ -138,14 +138,13 @@ class Ledger:
                 "something else: two releases by it can be intersected. With --ledger use a "
                 "mechanism that draws each record by itself: uniform or fine-grain."
             )
-        rows = 1 if run.rule is None else run.rule.rows
         name, sketch = run.options.release.name, sketch_of(run)
         number = 1 + max((look.number for look in self.looks), default=-1)
         looks = list(self.looks)
         for column, operator in operators.items():
             values = tuple(_hashed(value) for value in run.profile.histograms[column].values)
             try:
-                gamma = operator.amplification() ** rows
+                gamma = operator.amplification()
             except ZeroDivisionError:
                 raise UsageError(
                     f"A published value of column {column!r} may exclude true ones, so no ledger "

@@ -130,7 +130,7 @@ def publish(
         done = carry_out(Run(table, promised, named, draws, options), in_ledger)
         write_receipt(done)
         exposure = exposure_of(Release(folder, verify=False), done.profile, done.promise)
-    histograms = done.people.histograms.values()
+    histograms = done.profile.histograms.values()
     meanings = [meaning_for_a_person(promised, one, table.quasi) for one in histograms]
     notes = [
         *done.notes,
@@ -177,7 +177,7 @@ def _counted(run: Run) -> Run:
     run = replace(run, profile=take_profile(run.table))
     if run.joint:
         run = replace(run, promise=jointly(run.promise, run.profile.histograms))
-    refuse_left_out(run.people, run.promise, run.options.left_out)
+    refuse_left_out(run.profile, run.promise, run.options.left_out)
     possible = possible_mechanisms(run.promise, run.mechanism)
     return replace(run, profile=with_counts(run.profile, possible, run.table))
 
@@ -195,7 +195,7 @@ def _planned(run: Run, kinds: tuple[type[Plan], ...]) -> Run:
         told = told_by_columns(combined, profile.histograms, plan.operators, run.guarantee)
         together = [column.sentence() for column in told]
     run = replace(run, profile=profile, chosen=chosen, plan=plan)
-    notes = (*steward_notes(run.people, run.promise), *together, drawn_note(run))
+    notes = (*steward_notes(run.profile, run.promise), *together, drawn_note(run))
     return replace(run, notes=notes)
 
 

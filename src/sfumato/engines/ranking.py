@@ -1,9 +1,9 @@
-"""Every person's rows in a random order, and how many people have each value.
+"""One row of each person, drawn at random.
 
-Every row gets a random word, and of a person's rows those with the smallest words are published. So
+Every row gets a random word, and of a person's rows the one with the smallest word is published. So
 which rows are withheld depends on nothing that they hold, and everything else sees a table
-with at most so many rows of anybody. One byte per row is held in memory. Under a key file the word
-belongs to the row's key, so that the same rows of a person are published again.
+with one row of everybody. One byte per row is held in memory. Under a key file the word
+belongs to the row's key, so that the same row of a person is published again.
 """
 
 from __future__ import annotations
@@ -12,28 +12,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from sfumato.draws import Address, Draws, IntArray, Positions
+from sfumato.draws import Address, BoolArray, Draws, IntArray, Positions
 from sfumato.engines.counting import take_profile
 from sfumato.errors import DataError
 from sfumato.profile import Histogram
-from sfumato.table import MOST_ROWS_PER_PERSON, Table
+from sfumato.table import Table
 from sfumato.table.staging import LocalStaged, Staged, stage, staged
-
-BEYOND = MOST_ROWS_PER_PERSON + 1
 
 
 @dataclass(frozen=True, eq=False)
 class RankedRows:
-    """A table of which every row has a random place among its person's rows, from 1.
-
-    `sizes[n]` people have n rows.
-    """
+    """A table with the row of each person that was drawn; `sizes[n]` people have n rows."""
 
     table: Table
-    places: npt.NDArray[np.uint8]
+    first: BoolArray
     sizes: IntArray
     histograms: Mapping[str, Histogram]  # of all rows
 
@@ -42,28 +36,24 @@ class RankedRows:
         return int(self.sizes.sum())
 
     @property
-    def rows(self) -> int:
-        return int((np.arange(len(self.sizes)) * self.sizes).sum())
-
-    @property
     def most(self) -> int:
         """How many rows the person with the most has."""
         return len(self.sizes) - 1
 
-    def withheld(self, rows: int) -> int:
-        """How many rows stay out where people show at most so many."""
-        return int((np.maximum(np.arange(len(self.sizes)) - rows, 0) * self.sizes).sum())
+    @property
+    def withheld(self) -> int:
+        """How many rows stay out."""
+        return len(self.first) - int(self.first.sum())
 
-    def chosen(self, rows: int) -> Table:
-        """The table with at most so many rows of each person."""
+    def chosen(self) -> Table:
+        """The table with one row of each person."""
         rows_here = staged(self.table)
         assert isinstance(rows_here, LocalStaged)
-        source = rows_here.chosen(self.places <= rows)
-        return replace(self.table, source=source, rows_per_person=rows)
+        return replace(self.table, source=rows_here.chosen(self.first))
 
 
 def rank_rows(table: Table, draws: Draws) -> RankedRows:
-    """Put every person's rows in a random order. DuckDB sorts, and spills where it must."""
+    """Draw a row of each person. DuckDB sorts, and spills where it must."""
     table = stage(table)
     histograms = take_profile(table).histograms
     rows = staged(table)
@@ -88,17 +78,16 @@ def rank_rows(table: Table, draws: Draws) -> RankedRows:
     refuse_absent(table, rows)
     people = rows.map([str(table.person), *keyed], drawn, schema)
     query = (
-        f"SELECT place, least(row_number() OVER (PARTITION BY {person} ORDER BY word, place), "
-        f"{BEYOND}) AS rank, count(*) OVER (PARTITION BY {person}) AS size FROM people"
+        f"SELECT place, row_number() OVER (PARTITION BY {person} ORDER BY word, place) AS rank, "
+        f"count(*) OVER (PARTITION BY {person}) AS size FROM people QUALIFY rank = 1"
     )
-    places, sizes = np.zeros(rows.number, np.uint8), np.zeros(1, np.int64)
+    first, sizes = np.zeros(rows.number, np.bool_), np.zeros(1, np.int64)
     for batch in people.sql(query, "place", "word", person):
-        rank, size = batch.column("rank").to_numpy(), batch.column("size").to_numpy()
-        places[batch.column("place").to_numpy()] = rank
-        people_by_rows = np.bincount(size[rank == 1], minlength=len(sizes))
+        first[batch.column("place").to_numpy()] = True
+        people_by_rows = np.bincount(batch.column("size").to_numpy(), minlength=len(sizes))
         people_by_rows[: len(sizes)] += sizes
         sizes = people_by_rows
-    return RankedRows(table, places, sizes, histograms)
+    return RankedRows(table, first, sizes, histograms)
 
 
 def refuse_absent(table: Table, rows: Staged) -> None:

@@ -31,7 +31,7 @@ from sfumato.table.reading import Reading
 from sfumato.version import __version__
 
 FORMAT = 1
-_TABLE = ("key", "person", "rows_per_person", "count_rows", "missing")  # as `read` takes them
+_TABLE = ("key", "person", "count_rows", "missing")  # as `read` takes them
 
 
 @dataclass(frozen=True, repr=False)

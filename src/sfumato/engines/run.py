@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from sfumato.columns import Column
 from sfumato.draws import Draws, IntArray
 from sfumato.engines.counting import Progress, no_progress
-from sfumato.guarantees import AllOdds, Guarantee
+from sfumato.guarantees import Guarantee
 from sfumato.mechanisms import Mechanism, Plan
 from sfumato.mechanisms.generalized import Generalized
 from sfumato.profile import Histogram, Profile
@@ -65,12 +65,6 @@ class Run:
     def joint(self) -> bool:
         """Whether the promise is about several columns together."""
         return self.options.joint and len(self.table.sensitive) > 1
-
-    @property
-    def people(self) -> Profile:
-        """The people by value, for what is said of people: each may have several values."""
-        holders = self.promise.holders if isinstance(self.promise, AllOdds) else {}
-        return replace(self.profile, histograms=holders or self.profile.histograms)
 
 
 @dataclass(frozen=True)

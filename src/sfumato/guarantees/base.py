@@ -14,7 +14,7 @@ from typing import ClassVar, Self
 from sfumato.columns import Value, value_text
 from sfumato.errors import InfeasibleGuarantee
 from sfumato.guarantees.words import Reader
-from sfumato.profile import Histogram, Holders
+from sfumato.profile import Histogram
 from sfumato.textform import Parameter, TextForm
 
 DEFAULT_PROMISE = "enhanced-beta-likeness(2)"  # keeps any shares, and leaves no value open
@@ -90,11 +90,10 @@ class Guarantee(TextForm, ABC):
         codes = [code for code in self.left_out(histogram) if histogram.counts[code]]
         if not codes:
             return ""
-        people = min(int(histogram.counts[codes].sum()), histogram.rows)
-        some = "up to " if len(codes) > 1 and isinstance(histogram, Holders) else ""
+        people = int(histogram.counts[codes].sum())
         named = ", ".join(value_text(histogram.values[code]) for code in codes)
         return (
-            f"Column {histogram.column!r}: nothing is promised about {some}{people:,} of "
+            f"Column {histogram.column!r}: nothing is promised about {people:,} of "
             f"{histogram.rows:,} people, those with {named}."
         )
 

@@ -157,7 +157,7 @@ class PerturbingMechanism(Mechanism):
     """A mechanism that draws each record's value by one operator per column."""
 
     guarantees: ClassVar[tuple[type[Guarantee], ...]] = (OddsGuarantee,)
-    several_rows: ClassVar[bool] = True
+    joint: ClassVar[bool] = True
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> PerturbedPlan:
         assert isinstance(guarantee, OddsGuarantee)

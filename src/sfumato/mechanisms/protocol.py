@@ -215,7 +215,7 @@ class Mechanism(TextForm, ABC):
         None  # whom its promises hold against, where that is less
     )
     narrows: ClassVar[str] = ""  # what ends the promise in words, where it is for fewer readers
-    several_rows: ClassVar[bool] = False  # whether a person may have several rows in its releases
+    joint: ClassVar[bool] = False  # whether its draws for all columns keep limits on odds together
     needs_cells: ClassVar[bool] = False  # whether `plan` looks at the profile's cells
     needs_bins: ClassVar[bool] = False  # whether `plan` looks at its binned counts
     needs_holdings: ClassVar[bool] = False  # whether `plan` looks at combinations of columns
@@ -232,7 +232,7 @@ class Mechanism(TextForm, ABC):
 
     def keeps(self, guarantee: Guarantee) -> bool:
         """Whether this mechanism can promise that guarantee at all."""
-        enough = self.several_rows or guarantee.looks == 1
+        enough = self.joint or guarantee.looks == 1
         return isinstance(guarantee, self.guarantees) and enough
 
     def promised(self, guarantee: Guarantee) -> Guarantee:

@@ -76,15 +76,15 @@ def describe(
     tables, marks = [_columns(table, profile)], _markers(table, profile)
     tables += [_histogram(histogram) for histogram in profile.histograms.values()]
     if table.person is not None:
-        tables.append(_rows_per_person(rank_rows(table, Draws.system())))
+        tables.append(_rows_of_people(rank_rows(table, Draws.system())))
     elif table.key is not None:
         ranked = rank_rows(replace(table, person=table.key, key=None), Draws.system())
         if ranked.most > 1:
-            tables.append(_rows_per_person(ranked, f"Say --person {table.key} instead of --key."))
+            tables.append(_rows_of_people(ranked, f"Say --person {table.key} instead of --key."))
     if guarantee is None:
         first = profile  # what can be promised, always: of one row of each person
         if table.person is not None:
-            first = take_profile(one_row_each(replace(table, rows_per_person=1), Draws.system()))
+            first = take_profile(one_row_each(table, Draws.system()))
         return Description(profile.rows, [*tables, _allowed(first)], marks)
     guarantee = parse_guarantee(guarantee).for_columns(table.sensitive)
     mechanism = given_mechanism(mechanism)
@@ -98,7 +98,7 @@ def describe(
     words = Facts.of_plan(mechanism, guarantee, plan, profile.histograms)
     notes = words.statement()
     notes += people.rule.sentences() if people.rule else []
-    notes += steward_notes(replace(people, profile=profile).people, people.promise)
+    notes += steward_notes(profile, people.promise)
     notes.append("Does not protect against: " + "; ".join(guarantee.unprotected()) + ".")
     notes += words.caveats()
     plan_tables, plan_notes = plan.description()
@@ -153,22 +153,19 @@ def _columns(table: Table, profile: Profile) -> ResultTable:
     return ResultTable("Columns", title, heads, rows)
 
 
-def _rows_per_person(ranked: RankedRows, note: str = "") -> ResultTable:
+def _rows_of_people(ranked: RankedRows, note: str = "") -> ResultTable:
     numbers = np.flatnonzero(ranked.sizes)
     shown = [n for n in numbers.tolist() if n <= _SHOWN] or numbers[:1].tolist()
-    rows: list[tuple[str, int, int]] = [
-        (str(n), int(ranked.sizes[n]), ranked.withheld(n)) for n in shown
-    ]
+    rows: list[tuple[str, int]] = [(str(n), int(ranked.sizes[n])) for n in shown]
     more = [n for n in numbers.tolist() if n > max(shown)]
     if more:
-        people = int(ranked.sizes[more].sum())
-        rows.append((f"{more[0]:,} to {more[-1]:,}", people, ranked.withheld(more[-1])))
+        rows.append((f"{more[0]:,} to {more[-1]:,}", int(ranked.sizes[more].sum())))
     return ResultTable(
         "People",
         f"{ranked.table.person}: {ranked.people:,} people, {ranked.most:,} rows at most",
-        ("rows", "people", "rows suppressed if no more of a person are published"),
+        ("rows", "people"),
         rows,
-        note=note,
+        note=f"One row of each person is published, {ranked.withheld:,} are suppressed. {note}",
     )
 
 

@@ -97,9 +97,6 @@ def independence_of(source: QuestionSource, question: Question) -> Independence:
 
 def _hindrance(source: QuestionSource, question: Question) -> str | None:
     """Why a test would not have its size, if it would not."""
-    person = source.release.manifest.person
-    if person is not None and person.rows > 1:
-        return "people have several records, which are alike"
     if any(term.sensitive for term in question.where):
         return "the condition is about a sensitive column, so that whom it selects is not known"
     one, other = question.keys

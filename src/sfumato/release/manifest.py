@@ -52,45 +52,32 @@ class FileEntry(ManifestPart, frozen=True):
 
 
 class PersonRule(ManifestPart, frozen=True):
-    """Whose rows they are, and how many of a person are published at most, chosen at random."""
+    """Whose rows they are, of whom one row each is published, chosen at random."""
 
     column: Annotated[str, Meta(min_length=1, max_length=1000)]
-    rows: Annotated[int, Meta(ge=1, le=250)]
-    suppressed: Count  # rows beyond that
+    suppressed: Count  # the others
     counted: str = ""  # the quasi-identifier that says how many rows a person has
 
     def sentences(self) -> list[str]:
         """What stands beside the promise.
 
-        >>> print(PersonRule("patient", 1, 30).sentences()[1])
+        >>> print(PersonRule("patient", 30).sentences()[1])
         Of each person one row, chosen at random, is published; 30 rows are suppressed. Answers
         count published rows alone.
         """
-        whose = f"A person is whoever has one value of {self.column!r}, and the promise holds for "
-        tail = f"{self.suppressed:,} rows are suppressed. Answers count published rows alone."
-        if self.rows == 1:
-            return [
-                whose + "the person, of whom one row is published: to have a value is to have it "
-                "in that row.",
-                f"Of each person one row, chosen at random, is published; {tail}",
-                *self._counted(),
-            ]
-        return [
-            whose + "the person: a person's own record is all of their published rows together, "
-            "and to have a value is to have it in any of these rows.",
-            f"Of each person at most {self.rows} rows, chosen at random, are published; {tail}",
-            f"Differential privacy is told for one row; for a person it is at most {self.rows} "
-            "times as much.",
+        said = [
+            f"A person is whoever has one value of {self.column!r}, and the promise holds for the "
+            "person, of whom one row is published: to have a value is to have it in that row.",
+            "Of each person one row, chosen at random, is published; "
+            f"{self.suppressed:,} rows are suppressed. Answers count published rows alone.",
         ]
-
-    def _counted(self) -> list[str]:
-        if not self.counted:
-            return []
-        return [
-            f"Column {self.counted!r} says how many rows a person has; few people with many show "
-            f"the mean of theirs. SUM({self.counted}) estimates numbers of rows, of the drawn "
-            "rows: its interval does not hold which row of a person was drawn."
-        ]
+        if self.counted:
+            said.append(
+                f"Column {self.counted!r} says how many rows a person has; few people with many "
+                f"show the mean of theirs. SUM({self.counted}) estimates numbers of rows, of the "
+                "drawn rows: its interval does not hold which row of a person was drawn."
+            )
+        return said
 
 
 class QuasiK(ManifestPart, frozen=True):

@@ -34,9 +34,7 @@ from sfumato.textform import Parameter
 Missing = Literal["refuse", "value", "drop"]
 P = ParamSpec("P")
 
-MOST_ROWS_PER_PERSON = 250
 _MISSING = Parameter("missing", options=get_args(Missing))
-_ROWS = Parameter("rows_per_person", least=1, most=MOST_ROWS_PER_PERSON, whole=True)
 _QUASI_K = Parameter("quasi_k", least=2, whole=True)
 
 
@@ -52,7 +50,6 @@ class Table:
     sensitive: tuple[str, ...]
     key: str | None = None
     person: str | None = None
-    rows_per_person: int | None = None  # None: whatever loses least
     count_rows: str | None = None  # the quasi column that says how many rows a person has
     drop: tuple[str, ...] = ()
     kinds: Mapping[str, Kind] = field(default_factory=dict)
@@ -157,7 +154,6 @@ def read(
     sensitive: Sequence[str] | str | None = None,
     key: str | None = None,
     person: str | None = None,
-    rows_per_person: int | str | None = None,
     count_rows: str | None = None,
     drop: Sequence[str] | str = (),
     numeric: Sequence[str] | str = (),
@@ -218,7 +214,11 @@ def read(
         "person": (person,) if person else (),
         "drop": names_of(drop),
     }
-    rows = _rows_per_person(rows_per_person, person, count_rows)
+    if count_rows and not person:
+        raise UsageError(
+            "'count_rows' is for tables of which one row of each person is published: name the "
+            "person with --person."
+        )
     check_roles(roles, source.schema.names, source.label, made, drop_rest)
     published = (*roles["quasi"], *roles["sensitive"])
     for column in wanted:
@@ -230,7 +230,6 @@ def read(
         roles["sensitive"],
         key,
         person or None,
-        rows,
         count_rows or None,
         roles["drop"],
         missing=_MISSING.read(missing, "a table"),
@@ -295,25 +294,6 @@ def _merged(table: Table, least: int) -> Table:
     )
 
 
-def _rows_per_person(
-    given: int | str | None, person: str | None, count_rows: str | None
-) -> int | None:
-    if given is not None and not person:
-        raise UsageError(
-            "How many rows of a person are published can be said where a column tells whose row it "
-            "is: name it with --person."
-        )
-    rows = None if given is None else int(_ROWS.read(given, "a table"))
-    if not count_rows:
-        return rows
-    if not person or (rows or 1) > 1:
-        raise UsageError(
-            "'count_rows' is for tables of which one row of each person is published: name "
-            "the person with --person, and give no more than --rows-per-person 1."
-        )
-    return 1
-
-
 def _wanted(
     bins: Mapping[str, str | Sequence[float]], recode: Mapping[str, str | Recodes]
 ) -> dict[str, Recodes]:
@@ -329,7 +309,6 @@ def _wanted(
 
 
 __all__ = [
-    "MOST_ROWS_PER_PERSON",
     "Missing",
     "Source",
     "Table",

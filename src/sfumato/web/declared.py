@@ -42,9 +42,7 @@ def declared(table: dict[str, Any]) -> Table:
                 "the others."
             )
         roles[role] = roles[role][0] if roles[role] else None
-    # what the page foresees is foreseen for one row of each person
-    usual = {"rows_per_person": 1} if roles["person"] else {}
-    options = {**usual, **table["options"]}
+    options = table["options"]
     no_files(*options.get("recode", {}).values())
     source = source_of(table["path"], table["label"], options)
     return read(source, **roles, **Reading.split(options))
