@@ -150,7 +150,8 @@ def check_facts(case: AuditCase) -> Iterator[Finding]:
         part = convert(public, PerturbedPart) if "operators" in public else None
         if part is None or part.operators != plan.operators:
             yield from _other_operators(case, part)
-            facts["floors, common"] = not (plan.floors or plan.common)
+            follows = case.rows_of_people_withheld and not case.repeated
+            facts["floors, common"] = bool(follows) or not (plan.floors or plan.common)
         else:
             yield Finding.plain(catalogue.OPERATORS, None)
             for name in ("fitted", "floors", "common", "part_columns"):
@@ -165,8 +166,8 @@ def _other_operators(case: AuditCase, part: PerturbedPart | None) -> Iterator[Fi
     There is a reason where operators follow from shares of drawn rows, or from an earlier release.
     """
     manifest, why = case.release.manifest, ""
-    if case.repeated or case.rows_per_person > 1:
-        return  # compared already, or planned for several rows
+    if case.repeated:
+        return  # compared already
     if case.rows_of_people_withheld and (part is None or part.fitted or part.part_columns):
         why = "they follow from the rows of people that were drawn: audit with --receipt"
     elif manifest.randomness == "key-file":
