@@ -1,4 +1,4 @@
-"""What the eight scripts share: costs of a process, tables to measure on, parts of RESULTS.md."""
+"""What the six scripts share: costs of a process, tables to measure on, parts of RESULTS.md."""
 
 from __future__ import annotations
 

@@ -12,17 +12,23 @@ asks; all columns are categories, and the whole ε goes into the model.
 from __future__ import annotations
 
 import json
+import os
 import resource
+import signal
+import subprocess
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as csv
 
-from benchmarks.outside import Outside
 from sfumato.draws import Draws, IntArray
+from sfumato.errors import DataError
 from sfumato.guarantees import Guarantee, LDiversity
 from sfumato.mechanisms import Mechanism
 from sfumato.mechanisms.grouped import GroupedPlan
@@ -194,7 +200,17 @@ pipeline.generate(len(table)).to_csv(folder + "/synthetic.csv", index=False)
 sys.stdout.flush()
 os._exit(0)  # its pool of workers never ends by itself
 """
-DPMM = Outside("Differentially private synthesis", "SFUMATO_DPMM_PYTHON", "dpmm", _SCRIPT, 150)
+PYTHON = "SFUMATO_DPMM_PYTHON"  # of the environment: a Python that has dpmm
+_CPU_SECONDS = 150  # before a synthesizer is ended
+
+
+def why_no_dpmm() -> str | None:
+    """Why the synthesizers cannot be run, where they cannot."""
+    python = os.environ.get(PYTHON, "")
+    tried = [python, "-c", "import dpmm"]
+    if Path(python).is_file() and not subprocess.run(tried, capture_output=True).returncode:
+        return None
+    return f"{PYTHON} names no Python with dpmm"
 
 
 @dataclass
@@ -211,12 +227,31 @@ class Synthesizer:
         return f"{self.model}, ε = {self.epsilon:g}"
 
     def __call__(self, table: pa.Table) -> pa.Table:
+        if why := why_no_dpmm():
+            raise DataError(f"{why}.")
         before = _children()
-        told = json.dumps(self.domains)
-        arguments = (self.model, self.epsilon, DELTA, ROUNDS, len(self.seconds), told)
-        made = DPMM.make(table, *arguments)
+        limit = f"({_CPU_SECONDS}, {_CPU_SECONDS + 5})"
+        script = f"import resource; resource.setrlimit(resource.RLIMIT_CPU, {limit})\n{_SCRIPT}"
+        given = (self.model, self.epsilon, DELTA, ROUNDS, len(self.seconds))
+        with tempfile.TemporaryDirectory() as folder:
+            csv.write_csv(table, Path(folder) / "raw.csv")
+            ran = subprocess.run(
+                [os.environ[PYTHON], "-c", script, folder, *map(str, given),
+                 json.dumps(self.domains)],
+                capture_output=True,
+                text=True,
+                check=False,
+                env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+            )  # fmt: skip
+            if ran.returncode == -signal.SIGXCPU:
+                raise DataError(f"dpmm gave no answer in {_CPU_SECONDS:,} CPU seconds.")
+            if ran.returncode:
+                last = (ran.stderr.strip().splitlines() or ["no message"])[-1]
+                raise DataError(f"dpmm failed: {last}.")
+            types = csv.ConvertOptions(column_types=table.schema)
+            made = csv.read_csv(Path(folder) / "synthetic.csv", convert_options=types)
         self.seconds.append(_children() - before)
-        return made
+        return made.select(table.schema.names)
 
 
 def domains_of(table: pa.Table) -> dict[str, list[str]]:

@@ -27,7 +27,7 @@ import pyarrow as pa
 
 import sfumato as sf
 from benchmarks.measure import CENSUS_QUASI, DATA, adult, census, own_cpu, report
-from benchmarks.other_programs import DPMM, FullDomain, Mondrian, Synthesizer, domains_of
+from benchmarks.other_programs import FullDomain, Mondrian, Synthesizer, domains_of, why_no_dpmm
 from sfumato import datasets
 from sfumato.attacks import Outcome, attack
 from sfumato.attacks.protocol import Attack
@@ -198,8 +198,8 @@ def _release(
 def _synthesized(
     people: sf.Table, table: pa.Table, asked: Asked, synthesizer: Synthesizer, targets: int
 ) -> list[str | float]:
-    if not DPMM.available():
-        raise DataError(DPMM.missing)
+    if why := why_no_dpmm():
+        raise DataError(why)
     made = synthesizer(table)
     attacks = _alone(Release)
     outcomes = attack(

@@ -11,7 +11,7 @@ import pytest
 
 import sfumato as sf
 from benchmarks import peers
-from benchmarks.other_programs import DPMM, FullDomain, Mondrian, Synthesizer, domains_of
+from benchmarks.other_programs import PYTHON, FullDomain, Mondrian, Synthesizer, domains_of
 from sfumato.errors import DataError
 from sfumato.release import Release
 
@@ -28,13 +28,13 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> pa.Table:
 def test_every_line_is_measured_and_the_others_are_skipped_by_name(
     table: pa.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv(DPMM.variable, raising=False)
+    monkeypatch.delenv(PYTHON, raising=False)
     monkeypatch.setattr(peers, "OURS", peers.OURS[3:4])
     monkeypatch.setattr(peers, "THEIRS", peers.THEIRS[1:2])
     lines = list(peers.measured(table, questions=24, targets=100))
     assert [len(line) for line in lines] == [len(peers.HEADS)] * 4
     assert [line[0].split(", ")[-1] for line in lines[:2]] == ["uniform", "mondrian"]
-    assert all(DPMM.variable in line[1] for line in lines[2:])
+    assert all(PYTHON in line[1] for line in lines[2:])
 
 
 def test_the_raw_table_answers_exactly(table: pa.Table) -> None:
@@ -61,6 +61,6 @@ def test_groups_keep_the_promise(
 
 
 def test_synthesis_says_what_it_needs(table: pa.Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(DPMM.variable, raising=False)
-    with pytest.raises(DataError, match=DPMM.variable):
+    monkeypatch.delenv(PYTHON, raising=False)
+    with pytest.raises(DataError, match=PYTHON):
         Synthesizer("MST", 1.0, domains_of(table))(table)
