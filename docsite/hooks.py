@@ -20,10 +20,7 @@ from docsite.navigation import BESIDE, navigation  # noqa: E402
 from docsite.python import python_page  # noqa: E402
 
 # files of the program that are published as they stand
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.py"))
-PUBLISHED = {
-    **{f"notebooks/{path.name}": f"notebooks/{path.name}" for path in NOTEBOOKS},
-}
+PUBLISHED = {"notebooks/analyst.ipynb": "notebooks/analyst.ipynb"}
 VENDORED = ROOT / "docsite" / "vendor"
 LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")
 
