@@ -48,7 +48,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         people,
         ["rho-privacy(1/4, 1/2) by uniform", "l-diversity(4) by optimal",
          "l-diversity(4) by heterogeneous", "l-diversity(50) by ring"],
-        out=folder / "compare", jobs=1, questions=200, targets=500, fresh=False,
+        out=folder / "compare", questions=200, targets=500, fresh=False,
     )  # fmt: skip
     made = {"compare": found.page}
     for mechanism in ("partitioned", "uniform"):

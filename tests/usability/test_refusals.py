@@ -479,7 +479,7 @@ def gap_file(tmp_path: Path) -> Path:
 def test_comparisons_without_a_release(
     cli: Any, gap_file: Path, people_file: Path, tmp_path: Path
 ) -> None:
-    small = ("--questions", 20, "--targets", 20, "--no-fresh", "--jobs", 1)
+    small = ("--questions", 20, "--targets", 20, "--no-fresh")
     compare = partial(cli, "compare", "--out", tmp_path / "comparison", *ROLES, *small)
     assert "--missing" in message_of(compare(gap_file, "--candidate", "l-diversity(3)"))
     assert not (tmp_path / "comparison").exists()

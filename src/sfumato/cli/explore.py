@@ -73,8 +73,11 @@ def advise(
 
 @command(
     options.TABLE,
-    Flag("out", Path, "Folder for the page, the JSON and the questions.", ...),
-    Flag("candidate", list[str], "'GUARANTEE by MECHANISM', or a guarantee alone. Repeatable."),
+    Flag("out", Path, "Folder for the page, the JSON and the questions.", Path("comparison")),
+    Flag(
+        "candidate", list[str],
+        "'GUARANTEE by MECHANISM', or a guarantee alone; four usual ones by default. Repeatable.",
+    ),
     Flag(
         "workload", str, "What is asked: conjunctions (default), ranges or prefixes.",
         "conjunctions",
@@ -85,7 +88,6 @@ def advise(
     options.TARGETS,
     _FRESH,
     Flag("seed", int, "Decides questions and targets, never draws.", 0),
-    Flag("jobs", int, "Candidates at once; one per processor by default.", least=1),
     roles=True,
     stage="reading",
 )  # fmt: skip
@@ -98,7 +100,7 @@ def compare(
 ) -> Shown:
     """Compare promises and mechanisms: what they give away, what answers are worth.
 
-    Exit code 3 where none of them could be published.
+    The page shows true counts: it is for you alone. Exit code 3 where nothing could be published.
     """
     from sfumato.evidence.compare import compare as compare_candidates
 

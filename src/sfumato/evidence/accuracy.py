@@ -39,6 +39,7 @@ class Accuracy:
     questions: int
     mean_absolute_error: float
     median_relative_error: Interval  # of the counts of at least `counts_from`
+    median_relative_width: float  # of their 95 % intervals; one without an end is infinitely wide
     counts_from: int
     covered: float | None
     by_count: tuple[ClassError, ...]
@@ -69,6 +70,8 @@ def measure_accuracy(
         (answers.low - near <= truth) & (truth <= answers.high + near),
         np.nan,
     )
+    widths = np.divide(answers.high - answers.low, truth, out=np.full(len(truth), np.inf),
+                       where=np.isfinite(inside) & (truth > 0))  # fmt: skip
     classes = []
     for least, above in itertools.pairwise(EDGES):
         chosen = there & (truth >= least) & (truth < above)
@@ -88,12 +91,14 @@ def measure_accuracy(
     large = max(math.ceil(rows / 200), 1)
     if int((there & (truth >= large)).sum()) < 20:
         large = 1
+    counted = there & (truth >= large)
     named = np.array(list(values), dtype=object)
     by_value = {value: relative[there & (named == value)] for value in sorted(set(values))}
     return Accuracy(
         len(truth),
         float(errors[answered].mean()) if answered.any() else math.nan,
-        median_figure(relative[there & (truth >= large)]),
+        median_figure(relative[counted]),
+        float(np.median(widths[counted])) if counted.any() else math.nan,
         large,
         _share(inside[answered]),
         tuple(classes),

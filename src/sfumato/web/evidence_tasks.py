@@ -29,7 +29,6 @@ def compare_candidates(
                 for candidate in candidates
             ],
             out=out,
-            jobs=1,
             progress=progress,
         )
     rows = []

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sfumato.errors import UsageError
-from sfumato.guarantees import parse_guarantee
+from sfumato.guarantees import DEFAULT_PROMISE, GUARANTEES, parse_guarantee
 from sfumato.mechanisms import parse_mechanism
 
 BY = " by "
@@ -47,10 +47,17 @@ class Candidate:
 
 def listed(candidates: Sequence[Candidate | str]) -> list[Candidate]:
     """Candidates in either of their forms, each once."""
-    parsed = [Candidate.parse(c) if isinstance(c, str) else c for c in candidates]
-    if not parsed:
-        raise UsageError("Name at least one candidate to compare.")
-    return list(dict.fromkeys(parsed))
+    return list(dict.fromkeys(Candidate.parse(c) if isinstance(c, str) else c for c in candidates))
+
+
+def usual_candidates() -> list[Candidate]:
+    """The default promise, and three others that say something else.
+
+    >>> len(set(usual_candidates()))
+    4
+    """
+    others = (GUARANTEES[name].usual() for name in ("l-diversity", "beta-likeness", "rho-privacy"))
+    return [Candidate(str(promise)) for promise in (DEFAULT_PROMISE, *others)]
 
 
 def short_names(candidates: Sequence[Candidate]) -> list[str]:

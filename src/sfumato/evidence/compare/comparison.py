@@ -53,7 +53,7 @@ class Row:
 
     def cells(self) -> tuple[Cell, ...]:
         if self.failed:
-            return (self.name, "not published", None, None, None, None, None)
+            return (self.name, "not published", *[None] * 6)
         attack, advantage = self.strongest or (None, None)
         return (
             self.name,
@@ -61,6 +61,7 @@ class Row:
             attack,
             None if advantage is None else advantage.value,
             self.error.value,
+            self.result["accuracy"]["median_relative_width"],
             self.result["accuracy"]["covered"],
             float(f"{sum(self.result['seconds'].values()):.3g}"),
         )
@@ -128,7 +129,7 @@ class Comparison(Result):
         return [self.table(), *failed, f"The report is {self.page}"]
 
     def table(self) -> ResultTable:
-        shares = ("advantage", "median error", "truth inside 95 %")
+        shares = ("advantage", "median error", "width of 95 %", "truth inside 95 %")
         marks: dict[int, Tone] = {
             number: "private" if row.failed else "bad"
             for number, row in enumerate(self.rows)
