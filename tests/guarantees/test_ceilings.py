@@ -18,6 +18,7 @@ from sfumato.guarantees import (
     LDiversity,
     parse_guarantee,
 )
+from sfumato.guarantees.meaning import meaning_for_a_person
 from sfumato.profile import Histogram
 
 DISEASES = Histogram("disease", ("flu", "HIV", None), np.array([6, 1, 3]))
@@ -68,6 +69,8 @@ def test_wrong_limit_files_are_refused(tmp_path, text, message):
     "text",
     [
         "f-privacy(floor=0.1)",
+        "f-privacy(limits=*:1, doubt=0.1)",
+        "f-privacy(theta=2, doubt=1.1)",
         "f-privacy(theta=1, limits=*:1)",
         "f-privacy(floor=0.1, limits=a:1)",
         "f-privacy(limits=a:0)",
@@ -114,6 +117,25 @@ def test_limits_by_hand_beside_a_formula(tmp_path):
     assert found.holds
     hiv = next(f for f in found.findings if f.check.name == "posterior" and f.about == "'HIV'")
     assert hiv.value <= Fraction(21, 100)
+
+
+def test_part_of_the_doubt_remains() -> None:
+    """A rare value gets the floor, a common one keeps a quarter of the doubt, and any shares do."""
+    promise = parse_guarantee("f-privacy(theta=2, floor=0.05, doubt=1/4)")
+    assert str(promise) == "f-privacy(theta=2, floor=0.05, doubt=0.25)"
+    assert parse_guarantee(str(promise)) == promise
+    people = Histogram("ill", ("flu", "HIV", "gout"), np.array([98, 1, 1]))
+    assert promise.ceilings(people) == [Fraction(199, 200), Fraction(7, 100), Fraction(7, 100)]
+    assert "At least 25.00 % of the doubt" in promise.statement(people)
+    assert "chance of at most 7 %, instead of 1 %" in meaning_for_a_person(promise, people)
+    assert promise.does_not_protect[0].startswith("groups of values")
+    for counts in ([1, 1], [999, 1], [9, 0, 1], [5]):
+        column = Histogram("s", tuple("abc"[: len(counts)]), np.array(counts))
+        promise.require_feasible(column)
+        assert all(
+            f < 1 or p == 1 for f, p in zip(promise.ceilings(column), column.shares, strict=True)
+        )
+    assert "has one value only" in promise.statement(column)
 
 
 def test_enhanced_ceilings_are_never_above_the_definition() -> None:

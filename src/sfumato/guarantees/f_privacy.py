@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -19,10 +19,13 @@ from sfumato.textform import Parameter, decimal_text
 
 @dataclass(frozen=True)
 class FPrivacy(CeilingGuarantee):
-    """The chance of a value x is at most f'_x: given by `limits`, or min(1, theta·share + floor).
+    """The chance of a value x is at most f'_x: given by `limits`, or theta·share + floor, and never
+    more than 1 − doubt·(1 − share).
 
     With both, the values that `limits` name have their own and all others the formula's (paper,
-    Section 3.2).
+    Section 3.2). `doubt` is ours: how much of the doubt that somebody has the value remains. With
+    some, and theta of at least 1, the promise can be kept for any shares and leaves no value open
+    that not everybody has.
 
     >>> import numpy as np
     >>> promise = FPrivacy(theta=2, floor="0.05")
@@ -30,6 +33,10 @@ class FPrivacy(CeilingGuarantee):
     [Fraction(9, 100), Fraction(1, 1)]
     >>> str(promise)
     'f-privacy(theta=2, floor=0.05)'
+    >>> FPrivacy(theta=2, floor="0.05", doubt="1/4").ceilings(
+    ...     Histogram("s", ("a", "b"), np.array([1, 49]))
+    ... )
+    [Fraction(9, 100), Fraction(199, 200)]
     >>> mixed = FPrivacy(theta=2, limits="a:0.03")
     >>> str(mixed), mixed.ceilings(Histogram("s", ("a", "b", "c"), np.array([1, 29, 70])))
     ("f-privacy(theta=2, limits='a:0.03')", [Fraction(3, 100), Fraction(29, 50), Fraction(1, 1)])
@@ -37,6 +44,7 @@ class FPrivacy(CeilingGuarantee):
 
     theta: Fraction | None = None
     floor: Fraction = Fraction(0)
+    doubt: Fraction = Fraction(0)
     limits: ValueCeilings | None = None
     open: OpenValues | None = None
 
@@ -44,14 +52,14 @@ class FPrivacy(CeilingGuarantee):
     title: ClassVar[str] = "A ceiling for every value"
     sentence: ClassVar[str] = (
         "Whoever knows somebody's public columns gives each sensitive value at most theta times "
-        "its share in the whole table, plus a floor."
+        "its share in the whole table, plus a floor; a stated part of the doubt about it remains."
     )
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter(
             "theta",
             least=0,
             title="theta: how many times its share",
-            default="4",
+            default="2",
             slider=(1, 50),
             less="A smaller theta protects more; counts become less accurate.",
             more="A larger theta protects less; counts become more accurate.",
@@ -60,19 +68,34 @@ class FPrivacy(CeilingGuarantee):
             "floor",
             least=0,
             title="floor: added for every value",
-            default="0.02",
+            default="0.05",
             less="A smaller floor protects rare values more.",
             more="A larger floor protects rare values less; counts become more accurate.",
+        ),
+        Parameter(
+            "doubt",
+            least=0,
+            most=1,
+            title="doubt: how much of it remains",
+            default="0.25",
+            less="A smaller doubt protects common values less; counts become more accurate.",
+            more="A larger doubt protects common values more.",
         ),
         Parameter("limits", form=ValueCeilings.of),
         OPEN,
     )
 
+    does_not_protect: ClassVar[tuple[str, ...]] = (
+        "groups of values: nothing is promised about them, and several rare values of one kind may "
+        "stand in one bucket",
+        *CeilingGuarantee.does_not_protect,
+    )
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.theta is None and (self.limits is None or self.floor):
+        if self.theta is None and (self.limits is None or self.floor or self.doubt):
             raise UsageError(
-                f"{self.name} needs theta (and a floor), limits, or both. Write "
+                f"{self.name} needs theta (and a floor and a doubt), limits, or both. Write "
                 f"{self.name}(theta=8, floor=0.02) or {self.name}(@limits.csv), a file with the "
                 "columns value and limit."
             )
@@ -92,7 +115,7 @@ class FPrivacy(CeilingGuarantee):
             rows = self.limits.for_domain(histogram, every=self.theta is None)
         theta = self.theta or Fraction(0)
         by_code = [
-            min(Fraction(1), theta * share + self.floor) if row is None else row[1]
+            min(theta * share + self.floor, 1 - self.doubt * (1 - share)) if row is None else row[1]
             for row, share in zip(rows, histogram.shares, strict=True)
         ]
         return self.but_open(histogram, by_code)
@@ -103,9 +126,14 @@ class FPrivacy(CeilingGuarantee):
         free = set(self.open_codes(histogram))
         shares = [share for k, share in enumerate(histogram.shares) if share > 0 and k not in free]
         needed = max(1 - self.floor / share for share in shares)
-        return FPrivacy(theta=needed, floor=self.floor, open=self.open)
+        return replace(self, theta=needed)
 
     def statement(self, histogram: Histogram) -> str:
+        if len(histogram.values) == 1:
+            return (
+                f"Column {histogram.column!r} has one value only: it is everybody's, and nothing "
+                "is promised about it."
+            )
         if self.theta is not None:
             most = f"at most {amount(self.theta)} times its share in the table" + (
                 f" plus {chance(self.floor)}" if self.floor else ""
@@ -114,10 +142,13 @@ class FPrivacy(CeilingGuarantee):
             if self.limits is not None:
                 stated = [f"{value!r} {chance(limit)}" for value, limit in self.limits.rows]
                 named = f" These values have a limit of their own: {list_some(stated, most=50)}."
-            return (
-                f"{self.about_chances(histogram, most)}. Where that is 1 or more, nothing is "
-                f"promised.{named}{self.open_text()}"
-            )
+            certain = " Where that is 1 or more, nothing is promised."
+            if self.doubt:
+                certain = (
+                    f" At least {chance(self.doubt)} of the doubt that the person has the value "
+                    "remains."
+                )
+            return f"{self.about_chances(histogram, most)}.{certain}{named}{self.open_text()}"
         ceilings = list(zip(histogram.values, self.ceilings(histogram), strict=True))
         limited = [f"{value_text(value)} {chance(most)}" for value, most in ceilings if most < 1]
         unlimited = [value_text(value) for value, most in ceilings if most == 1]
@@ -133,7 +164,8 @@ class FPrivacy(CeilingGuarantee):
             return f"{BUCKETS}f'ₓ, as stated for each value"
         floor = f" + {decimal_text(self.floor)}" if self.floor else ""
         named = "" if self.limits is None else ", or as stated for the value"
-        return f"{BUCKETS}f'ₓ = min(1, {decimal_text(self.theta)}·fₓ{floor}){named}"
+        most = f"1 − {decimal_text(self.doubt)}·(1 − fₓ)" if self.doubt else "1"
+        return f"{BUCKETS}f'ₓ = min({decimal_text(self.theta)}·fₓ{floor}, {most}){named}"
 
     @classmethod
     def ladder(cls, histogram: Histogram, ceilings: Ceilings) -> list[Self]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sfumato.columns import value_text
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.ceilings import CeilingGuarantee
+from sfumato.guarantees.words import amount
 from sfumato.profile import Histogram
 
 _COMMON, _HALF = 0.1, 0.5  # a value that neither few nor most have says most
@@ -22,7 +23,7 @@ def meaning_for_a_person(
     >>> column = Histogram("ill", ("flu", "HIV", "cold"), np.array([60, 7, 33]))
     >>> print(meaning_for_a_person(BetaLikeness(2), column, ["age", "sex"]))
     Someone who knows a person's age and sex, but not how they are associated with ill, gives
-    ill 'HIV' a chance of at most 21.0 %, instead of 7.0 %.
+    ill 'HIV' a chance of at most 21 %, instead of 7 %.
     """
     if not guarantee.limits_belief:
         return ""
@@ -42,7 +43,7 @@ def meaning_for_a_person(
         knows += f", but not how they are associated with {histogram.column},"
     if not isinstance(guarantee, CeilingGuarantee):
         knows += f", and of {histogram.column} the shares of the whole table,"
-    most, before = (f"{100 * float(share):.1f} %" for share in (ceilings[code], shares[code]))
+    most, before = (f"{amount(100 * share, 3)} %" for share in (ceilings[code], shares[code]))
     return (
         f"Someone who {knows} gives {histogram.column} "
         f"{value_text(histogram.values[code])} a chance of at most {most}, instead of {before}."
