@@ -616,8 +616,6 @@ CONTENT: dict[str, tuple[str, Callable[[Copy], None], str]] = {
     "a value that nobody has": ("uniform", listed_value("sex", 2), "domains"),
     "sensitive values that nobody has": ("buckets", listed_value("disease", 6), "domains"),
     "values in another order": ("uniform", lambda c: c.claim(reordered), "domains"),
-    "rows of people, fewer than it says": (
-        "people", lambda c: c.claim(lambda m: m["person"].update(rows=2)), "person-rows"),
     "two rows of a person": ("people", lambda c: c.content(second_row), "person-most"),
     "a stricter promise of people": (
         "people", claims(guarantee="rho-privacy(1/4, 1/3)"), "amplification"),

@@ -51,12 +51,16 @@ AUTUMN = people([390, 280, 190, 95, 45])
 def test_the_operator_is_taken_over(made: Any) -> None:
     """By itself autumn's plan would be another, and everybody drawn again."""
     spring, alone = made(SPRING, "spring", COUNTS), made(AUTUMN, "alone", COUNTS)
-    autumn = made(AUTUMN, "autumn", COUNTS, previous=spring)
+    receipt = spring.with_name("receipt")
+    autumn = made(AUTUMN, "autumn", COUNTS, previous=spring, receipt=receipt)
     plans = [sf.open(place).manifest.plan for place in (spring, alone, autumn)]
     assert plans[0] == plans[2] != plans[1]
     manifest = sf.open(autumn).manifest
     assert manifest.mechanism == COUNTS["mechanism"]
-    assert sf.audit(AUTUMN, autumn).holds
+    blind = sf.audit(AUTUMN, autumn)  # whose plan the operator is, the receipt says
+    assert blind.holds is None
+    assert "audit with --receipt" in str(blind)
+    assert sf.audit(AUTUMN, autumn, receipt=receipt).holds
 
 
 def test_the_domain_is_taken_over(made: Any) -> None:

@@ -71,11 +71,3 @@ def test_pooled_answers_below_are_marked_and_certain_ones_are_apart() -> None:
     assert str(line[4]) == "74.9% ± 1.8%"
     assert str(line[5]).startswith("50.0% ")
     assert (line[6], line[-2:]) == ("2 (perhaps 0 more) of 2", ["50.0%", "2"])
-
-
-def test_answers_without_an_interval_are_told_and_a_truth_without_a_number_is_not() -> None:
-    """Variances under strong retention: many are NULL, which the share that held leaves out."""
-    answers = answers_of("uniform", 4, ("VAR",))
-    assert np.isnan(answers.inside).any()
-    assert np.array_equal(np.isnan(answers.inside), np.isnan(answers.width))
-    assert (answers.count > 0).all()

@@ -116,12 +116,10 @@ def test_answers_are_possible(
             return
         assert added(by_value, "ill").keys() <= totals.keys()
         assert sum(row["n"] for row in by_value) == pytest.approx(whole["n"], abs=1e-4)
-        bent = "VAR_POP(age) AS v, CORR(age, age * age) AS c, MEDIAN(age) AS m"
-        for row in ask(f"AVG(age) AS a, {share} AS s, {bent}", f"AND {value} GROUP BY sex"):
+        for row in ask(f"AVG(age) AS a, {share} AS s", f"AND {value} GROUP BY sex"):
             inside(row, "a", 20, 59)
             inside(row, "s", 0.0, 1.0)
-            inside(row, "v", 0.0, np.inf)
-            inside(row, "c", -1.0, 1.0)
+        for row in ask("MEDIAN(age) AS m", f"AND {value} GROUP BY sex"):
             inside(row, "m", 20, 59)
         cells = ask(f"{key}, ill, COUNT(*) AS n", f"GROUP BY {key}, ill", "age > 0")
     if known:
