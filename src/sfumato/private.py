@@ -1,9 +1,12 @@
-"""Files for the steward's eyes alone: keys, receipts and traces."""
+"""Files for the steward's eyes alone: keys, receipts and ledgers."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from sfumato.errors import DataError, UsageError
 
@@ -11,14 +14,41 @@ MODE = 0o600
 _OTHERS, _ENTER = 0o077, 0o011
 
 
-def create_private(path: Path, what: str) -> int:
-    """A descriptor of a new file that only its owner may read; never over one that is there."""
+@contextmanager
+def private_file(path: Path, what: str, *, again: bool = False) -> Iterator[BinaryIO]:
+    """A file that only its owner may read, which stands at `path` when the block ends well; a full
+    disk or a killed run leaves nothing there. Never over one that is there, but `again`."""
+    hidden = path.with_name(f".{path.name}.partial")
+
+    def refuse_present() -> None:
+        if path.exists() and not again:
+            raise DataError(f"{str(path)!r} exists already; a {what} is never overwritten.")
+
+    refuse_present()
+    with writing_errors(path, what):
+        hidden.unlink(missing_ok=True)  # of a killed run
+        file = os.fdopen(os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE), "wb")
     try:
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
-    except FileExistsError:
-        raise DataError(f"{str(path)!r} exists already; a {what} is never overwritten.") from None
+        yield file
+        refuse_present()
+        with writing_errors(path, what):
+            file.flush()
+            os.fsync(file.fileno())
+            hidden.replace(path)
+    finally:
+        with suppress(OSError):  # a full disk has been told
+            file.close()
+        hidden.unlink(missing_ok=True)
+
+
+@contextmanager
+def writing_errors(path: Path, what: str) -> Iterator[None]:
+    """Say of what file it is that the system refuses to write it."""
+    try:
+        yield
     except OSError as error:
-        raise DataError(f"Cannot write the {what} to {str(path)!r}: {error.strerror}.") from None
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise DataError(f"Cannot write the {what} to {str(path)!r}: {reason}.") from None
 
 
 def read_private(path: str | Path, what: str) -> str:

@@ -97,14 +97,13 @@ def generate(name: str, rows: int, out: Path, seed: int, parameter: list[str] | 
 @command(Flag("file", Path, "Where to write the key; must not exist.", ..., argument=True))
 def keygen(file: Path) -> Shown:
     """Make a key for --key-file. Keep it secret: it undoes the draws."""
-    import os
     import secrets
 
     from sfumato.draws import KEY_BYTES
-    from sfumato.private import create_private
+    from sfumato.private import private_file
 
-    with os.fdopen(create_private(file, "key"), "w", encoding="ascii") as opened:
-        opened.write(secrets.token_hex(KEY_BYTES) + "\n")
+    with private_file(file, "key") as opened:
+        opened.write(f"{secrets.token_hex(KEY_BYTES)}\n".encode())
     return Shown(f"Wrote a new key to {file}, readable by you alone.", {"key_file": str(file)})
 
 

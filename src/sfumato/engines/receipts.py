@@ -8,7 +8,6 @@ done: the release stays what it is.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,7 +21,7 @@ from sfumato.draws import Draws
 from sfumato.engines.run import Run
 from sfumato.errors import DataError, UsageError
 from sfumato.mechanisms.pinned import AsBefore
-from sfumato.private import create_private, outside_release, read_private
+from sfumato.private import outside_release, private_file, read_private, writing_errors
 from sfumato.release import FileEntry, typed_values
 from sfumato.release.manifest import NAME
 from sfumato.table import Table, read
@@ -140,17 +139,17 @@ def describe_table(table: Table) -> dict[str, Any]:
 
 @contextmanager
 def receipt_file(path: str | Path | None, release: Path) -> Iterator[Callable[[Run], object]]:
-    """What writes the receipt of a run, where one is wanted: its file is empty until the release is
-    there, and gone if the run fails."""
+    """What writes the receipt of a run, where one is wanted: a file that is there when the release
+    is."""
     if path is None:
         yield lambda run: None
         return
     outside_release(Path(path), release, "receipt")
-    with os.fdopen(create_private(Path(path), "receipt"), "w", encoding="ascii") as file:
-        try:
-            yield lambda run: file.write(Receipt.of(run).to_text())
-            file.flush()
-            os.fsync(file.fileno())
-        except BaseException:
-            Path(path).unlink(missing_ok=True)
-            raise
+    with private_file(Path(path), "receipt") as file:
+
+        def write(run: Run) -> None:
+            text = Receipt.of(run).to_text()
+            with writing_errors(Path(path), "receipt"):
+                file.write(text.encode())
+
+        yield write
