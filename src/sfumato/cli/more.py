@@ -31,7 +31,7 @@ def crosstab(
     progress: Progress,
     **settings: Any,
 ) -> Shown:
-    """Count two columns against each other and test whether they go together."""
+    """Count two columns against each other."""
     from sfumato.queries import open_release
     from sfumato.queries.estimators import estimated_by
 

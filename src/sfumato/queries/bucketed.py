@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -186,21 +186,6 @@ class BucketedSource(QuestionSource):
 
     def uncompletable(self) -> str | None:
         return None
-
-    def untestable(self) -> str | None:
-        if self.release.fakes:
-            return "its buckets list fakes, which may have been chosen to fit the people in them"
-        return None
-
-    def scores(self, column: str, asked: FloatArray) -> Any:
-        from scipy.sparse import csr_array
-
-        return bucket_table_of(self.release, [column]).shares @ csr_array(asked.T)
-
-    def mixed_within(self, symbols: IntArray) -> IntArray | None:
-        if self.release.tree is None:
-            return None
-        return np.searchsorted(self.release.first_buckets, symbols, side="right") - 1
 
     def finish(self, question: Question, answer: pa.Table, aggregates: Sequence[str]) -> pa.Table:
         """What values that always stand together would have by themselves is left open."""

@@ -3,7 +3,7 @@
 Made from a release alone. P(value | quasi) is fitted through what the release shows, for every copy
 to another half of its units: a fit to a random half scatters around the fit to all by as much as
 that one does around the truth, so that copies differ by what is not known of the rule as well
-(methods, section 10). One pass over the records writes all copies.
+(methods, section 9). One pass over the records writes all copies.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A record that shows a symbol has P(value | quasi, symbol) ∝ P(value | quasi)·
 is drawn by itself. In a bucket the listed values are dealt to its people, a way to deal them being
 as likely as the product of its P(value | quasi): such a way is drawn by swapping the values of two
 people at a time, each swap with its chance given all the others, so that the law of the ways is
-kept at every step (methods, section 10).
+kept at every step (methods, section 9).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Counts and shares of two columns against each other, and whether they go together.
+"""Counts and shares of two columns against each other.
 
 Everything is asked of the one evaluator: counts by both keys; shares as ratios of counts with the
 covariance of the two. Where the denominator is counted and not estimated, a share is a count,
@@ -21,11 +21,9 @@ from sfumato.errors import QueryError
 from sfumato.operators.base import FloatArray
 from sfumato.queries.aggregates import COUNT, Aggregate, Call
 from sfumato.queries.answer import Answer, estimate_text, key_text, text_table
-from sfumato.queries.evaluate import answer, source_of
-from sfumato.queries.independence import Independence, independence_of
+from sfumato.queries.evaluate import answer
 from sfumato.queries.parse import parse
 from sfumato.queries.question import ENDS, ERRORS, Output, Question, Term
-from sfumato.queries.session import session_of
 from sfumato.queries.sources import Request
 from sfumato.queries.spelling import check_spelling
 from sfumato.queries.statements import cross_count, literal, quoted, without_alias
@@ -42,14 +40,13 @@ _ALL = Aggregate.of(Call(COUNT))
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Crosstab(Answer):
-    """Two columns against each other: an answer by cell, and a test of independence.
+    """Two columns against each other: an answer by cell.
 
     There is a row for every cell, with four measures: `count`, `share_of_row`, `share_of_column`,
     `share_of_all`, each with its error and interval.
     """
 
     names: tuple[str, str]
-    test: Independence
 
     @property
     def keys(self) -> tuple[list[Any], list[Any]]:
@@ -68,9 +65,6 @@ class Crosstab(Answer):
         numbers = np.array(column.to_pylist(), np.float64)
         return numbers.reshape([len(key) for key in self.keys])
 
-    def to_json(self) -> dict[str, Any]:
-        return {**super().to_json(), "independence": self.test.to_json()}
-
     def _drawing(self, title: str) -> Drawing:
         """Heat maps of the counts and of the shares of the rows."""
         drawn = MEASURES[:2]
@@ -82,12 +76,12 @@ class Crosstab(Answer):
         titles, lines = self._cells()
         room = shutil.get_terminal_size((100, 24)).columns
         table = text_table(titles, lines, [False, *[True] * (len(titles) - 1)], room)
-        return "\n".join([table, *self._rest()])
+        return table
 
     __str__ = __repr__
 
     def _rest(self) -> list[str]:
-        return [str(self.test)]
+        return []
 
     def _cells(self) -> tuple[list[str], list[list[str]]]:
         """Counts with their errors and their share of the row."""
@@ -125,14 +119,12 @@ def crosstab(
     for measure, values in table.cells().items():
         for part, numbers in zip(ENDS, values, strict=True):
             by_cell[measure + part] = pa.array(numbers.ravel(), pa.float64(), from_pandas=True)
-    source = source_of(release, session_of(release, request.threads))
     return Crosstab(
         pa.table(by_cell),
         MEASURES,
         request.confidence,
         table.estimator,
         names=(rows, columns),
-        test=independence_of(source, question),
     )
 
 

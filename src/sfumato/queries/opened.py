@@ -96,7 +96,7 @@ class OpenedRelease(Release):
         estimator: str | None = None,
         threads: int | None = None,
     ) -> Crosstab:
-        """Two columns against each other: counts, shares, and a test of independence."""
+        """Two columns against each other: counts and shares."""
         from sfumato.queries.crosstab import crosstab
         from sfumato.queries.sources import Request
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -130,18 +130,6 @@ class PerturbedSource(ColumnSource):
 
     def uncompletable(self) -> str | None:
         return None
-
-    def untestable(self) -> str | None:
-        if self.release.scales is not None:
-            return (
-                "its records are copies of samples, so that counts of them are no counts of people"
-            )
-        return None
-
-    def scores(self, column: str, asked: FloatArray) -> Any:
-        operator = self.release.operators[column]
-        # decoys are real values of others: a record shows one of them, with no known inverse
-        return asked.T if operator.needs_counts else operator.inverse().weigh(asked).T
 
     def finish(self, question: Question, answer: pa.Table, aggregates: Sequence[str]) -> pa.Table:
         """Refuse an answer about a decoy value at the eligibility limit (errata S3)."""

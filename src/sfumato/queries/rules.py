@@ -77,7 +77,7 @@ class RuleShape:
 
         A random half, counted twice, disturbs the likelihood by as much as the units themselves
         do, and a centre drawn from the prior disturbs the prior: the maximum is then a draw from
-        the posterior, exactly so where both are normal (methods, section 10).
+        the posterior, exactly so where both are normal (methods, section 9).
         """
         shape = self.design.matrix.shape[1], len(prior)
         rule = fit_links(

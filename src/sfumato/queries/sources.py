@@ -119,21 +119,6 @@ class QuestionSource(ABC):
         """Why no likely sensitive values can be drawn for the records, if so."""
         return "its sensitive values stand as they are"
 
-    def untestable(self) -> str | None:
-        """Why what is shown of sensitive columns is not dealt anew with their values, if so."""
-        return "this kind of release does not show what a test could be made from"
-
-    def scores(self, column: str, asked: FloatArray) -> Any:
-        """What each symbol of a column counts towards the keys of values: (symbols, keys).
-
-        `asked` says by (key, value) which values have a key.
-        """
-        return asked.T
-
-    def mixed_within(self, symbols: IntArray) -> IntArray | None:
-        """The block within which a record's symbol was dealt; None where among all records."""
-        return None
-
 
 class ColumnSource(QuestionSource):
     """Records that show a value of every sensitive column."""
