@@ -70,7 +70,7 @@ def test_published_asked_and_audited(
     release = open_release(tmp_path / "r")
     sql = "SELECT sex, disease, COUNT(*) AS n FROM release GROUP BY sex, disease"
     true = truth()
-    rows = release.sql(sql, keys=True).rows()
+    rows = release.sql(sql).rows()
     assert len(rows) == 24
     for row in rows:
         off = row["n"] - true.get((row["sex"], row["disease"]), 0)

@@ -118,19 +118,6 @@ def test_an_opened_release_and_an_answer_in_python(place: Path) -> None:
     assert set(dir(sf)) == {*sf.__all__, "__version__"}
 
 
-def test_small_counts_are_hidden_where_they_must_be(place: Path) -> None:
-    release = sf.open(place)
-    for column in ("day", "disease"):  # counted, and estimated
-        sql = (
-            f"SELECT {column}, COUNT(*) AS n, AVG(age) AS a FROM release WHERE age > 70 GROUP BY 1"
-        )
-        shown, hidden = release.sql(sql).rows(), release.sql(sql, min_count=20).rows()
-        for row, there in zip(shown, hidden, strict=True):
-            assert there["n"] == (row["n"] if row["n"] >= 20 else None)
-            assert there["n_low"] == (row["n_low"] if row["n"] >= 20 else None)
-            assert there["a"] == row["a"]
-
-
 def test_a_frame_without_roles_is_asked_for_them() -> None:
     with pytest.raises(sf.UsageError, match=r"Say what every column is: .* has age, ill"):
         sf.read(pa.table({"age": [1], "ill": ["flu"]}))

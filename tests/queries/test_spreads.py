@@ -140,7 +140,7 @@ def test_what_is_empty_for_want_of_people_is_said(promise: str, tmp_path) -> Non
     for plain in ("COUNT(*)", "AVG(age) FILTER (WHERE age > 500)", "SUM(age) / SUM(age - age)"):
         assert not release.sql(sql.format(plain)).note
     of_nobody = "SELECT age, AVG(age) FROM release WHERE ill = 'a' AND age IS NULL GROUP BY age"
-    assert not release.sql(of_nobody, keys=True).note
+    assert not release.sql(of_nobody).note
 
 
 OF_SUMS = [rule for rule in dict.fromkeys(AGGREGATES.values()) if not rule.order]

@@ -33,7 +33,7 @@ def ask(release: Release, sql: str, **how: Any) -> Answer:
             question = question_of(tree, release.columns, release.merges)
             check_spelling(question, release.columns)
             table = answer(release, question, request)
-        return table if request.min_count is None else table.hiding(request.min_count)
+        return table
 
 
 open = open_release  # its public name

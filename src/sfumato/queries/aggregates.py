@@ -50,7 +50,6 @@ class Rule:
     combine: Callable[..., Numbers] = lambda total: total
     takes_star: bool = False
     needs_number: bool = True
-    of_nobody: float | None = None  # over an empty group that `keys` shows
     always: bool = False  # whether it is a number even where no record is
     ratio: bool = False  # of one sum by another
     order: Literal["", "cont", "disc", "least", "most", "different"] = ""
@@ -183,10 +182,9 @@ COUNT = Rule(
     _number,
     takes_star=True,
     needs_number=False,
-    of_nobody=0.0,
     always=True,
 )
-SUM = Rule("sum", ("SUM(x)",), _total, of_nobody=0.0)
+SUM = Rule("sum", ("SUM(x)",), _total)
 TOTAL = replace(SUM, name="total", always=True)  # a sum with ELSE 0
 DIFFERENT = Rule(
     "count_distinct", ("COUNT(DISTINCT x)",), _none, needs_number=False, order="different"

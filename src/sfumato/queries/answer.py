@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
@@ -123,11 +123,6 @@ class Answer:
 
     def __float__(self) -> float:
         return self.value
-
-    def hiding(self, least: int) -> Answer:
-        """Counts below `least` are missing, with their errors; exact ones too."""
-        small = {n: pc.less(self.table.column(n), float(least)) for n in self.counts}
-        return replace(self, table=without(self.table, small))
 
     @property
     def stderr(self) -> float:

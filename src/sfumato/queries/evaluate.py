@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,9 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from sfumato.columns import Range, Values
+from sfumato.columns import Range
 from sfumato.draws import BoolArray
-from sfumato.errors import QueryError
 from sfumato.limits import check_rows
 from sfumato.operators.estimator import Estimated, Forms, Moments, Totals
 from sfumato.queries.aggregates import Aggregate
@@ -23,18 +21,15 @@ from sfumato.queries.bucketed import BucketedSource
 from sfumato.queries.classes import ByValue, LineClasses, different
 from sfumato.queries.ordered import add_ordered, check_number
 from sfumato.queries.perturbed_source import PerturbedSource
-from sfumato.queries.question import ESTIMATED, Question, Term
+from sfumato.queries.question import ESTIMATED, Question
 from sfumato.queries.question_plan import Planned, QuestionPlan
 from sfumato.queries.ranges import GeneralizedSource
 from sfumato.queries.session import Session, session_of
 from sfumato.queries.sources import QuestionSource, Request
 from sfumato.queries.statements import answer as answer_statement
 from sfumato.queries.statements import answer_columns
-from sfumato.queries.statements import grid as grid_statement
 from sfumato.release import BucketedRelease, GeneralizedRelease, PerturbedRelease, Release
 
-MOST_COMBINATIONS = 1_000_000  # of keys that are listed
-MOST_IN_RANGE = 100_000
 _LUCK = (
     "Rows were chosen by what was estimated: the intervals of the largest of many hold somewhat "
     "less often than is said."
@@ -52,10 +47,6 @@ def answer(release: Release, question: Question, request: Request) -> Answer:
     source = source_of(release, session)
     source.check(question, request)
     table = estimates(source, question, request)
-    if request.keys and question.keys:
-        domains = grid(release, question)
-        statement = grid_statement(question, "estimates", list(domains))
-        table = session.run(statement, {"estimates": table, **domains})
     if question.is_plain and not question.keys:
         inner_names, given_names = zip(*answer_columns(question), strict=True)
         table = pa.table([table.column(name) for name in inner_names], list(given_names))
@@ -264,44 +255,3 @@ def _extremes(release: Release, plan: QuestionPlan) -> dict[Hashable, tuple[floa
         if isinstance(domain, Range) and domain.low is not None and domain.high is not None:
             extremes[weight] = float(domain.low), float(domain.high)
     return extremes
-
-
-def grid(release: Release, question: Question) -> dict[str, pa.Table]:
-    """The domain of every key, as the tables `domain0 …`: groups that no record falls into too."""
-    tables = {
-        f"domain{index}": pa.table({"value": _domain(release, key)})
-        for index, key in enumerate(question.keys)
-    }
-    combinations = math.prod(map(len, tables.values()))
-    if combinations > MOST_COMBINATIONS:
-        raise QueryError(
-            f"The keys have {combinations:,} combinations; at most {MOST_COMBINATIONS:,} are "
-            "listed. Group by fewer columns, or leave `keys` out."
-        )
-    return tables
-
-
-def _domain(release: Release, key: Term) -> pa.Array:
-    if key.column is None:
-        raise QueryError(
-            f"The key {key.text} is an expression, so its values cannot be listed. Group by "
-            "plain columns, or leave `keys` out."
-        )
-    column = release.column(key.column)
-    domain = column.domain
-    if isinstance(domain, Values):
-        return release.domain(column.name)
-    whole = isinstance(domain, Range) and "int" in column.type
-    if not whole or domain is None or domain.low is None or domain.high is None:
-        raise QueryError(
-            f"The values of column {column.name!r} are not listed in the release, so empty groups "
-            "cannot be shown. Group by another column, or leave `keys` out."
-        )
-    low, high = math.ceil(domain.low), math.floor(domain.high)
-    if high - low >= MOST_IN_RANGE:
-        raise QueryError(
-            f"Column {column.name!r} ranges over {high - low + 1:,} numbers; at most "
-            f"{MOST_IN_RANGE:,} are listed. Group by another column, or leave `keys` out."
-        )
-    numbers = [*range(low, high + 1), *([None] if domain.missing else [])]
-    return pa.array(numbers, pa.int64())

@@ -43,7 +43,7 @@ _OVER_ROWS = (exp.AggFunc, exp.Window, exp.Select, exp.Filter, exp.WithinGroup)
 
 def answered_exactly(release: Release, tree: Node, request: Request) -> Answer | None:
     """The answer of a question without a sensitive column; None where it has to be estimated, or
-    asks for what only estimates have: their errors, empty groups, several groupings."""
+    asks for what only estimates have: their errors, several groupings."""
     if not _concerns(release, tree, request):
         return None
     check_nodes(tree, SCALARS | PARTS | OF_TABLES | AGGREGATES.keys())
@@ -125,7 +125,7 @@ def _concerns(release: Release, tree: Node, request: Request) -> bool:
     names = [column.name.lower() for column in release.columns]
     if not release.quasi or not release.counts_quasi_exactly or len(set(names)) < len(names):
         return False
-    if request.keys or request.estimator is not None:
+    if request.estimator is not None:
         return False
     sensitive = {column.name.lower() for column in release.sensitive}
     names_there, aliases = set(names), {alias.alias.lower() for alias in tree.find_all(exp.Alias)}

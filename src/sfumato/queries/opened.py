@@ -28,10 +28,8 @@ class OpenedRelease(Release):
         sql: str,
         *,
         confidence: float = 0.95,
-        keys: bool = False,
         estimator: str | None = None,
         threads: int | None = None,
-        min_count: int | None = None,
     ) -> Answer:
         """Answer `sql` from this release alone: see `sfumato.queries.sources.Request`."""
         from sfumato.queries import ask
@@ -40,10 +38,8 @@ class OpenedRelease(Release):
             self,
             sql,
             confidence=confidence,
-            keys=keys,
             estimator=estimator,
             threads=threads,
-            min_count=min_count,
         )
 
     def to_pandas(self, sample: int | None = None, *, seed: int | None = None) -> pandas.DataFrame:

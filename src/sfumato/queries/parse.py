@@ -190,7 +190,7 @@ def _order(order: exp.Order | None, selection: Clauses) -> tuple[Ordering, ...]:
     orderings: list[Ordering] = []
     for ordered in order.expressions:
         if set(filled(ordered)) - {"this", "desc", "nulls_first"}:
-            refuse("WITH FILL in ORDER BY", "Use `keys` so that empty groups appear.")
+            refuse("WITH FILL in ORDER BY", "Leave it out.")
         if isinstance(ordered.this, exp.Var):
             refuse("ORDER BY ALL", "List the columns: ORDER BY a, b.")
         tree = selection.over_answer(ordered.this, aliases_first=True)

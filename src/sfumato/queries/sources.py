@@ -27,15 +27,12 @@ if TYPE_CHECKING:
 class Request:
     """How a question is to be answered.
 
-    `confidence` is that of the intervals; `keys` shows the empty groups as well; `estimator` None
-    is the kind's default; counts below `min_count` are hidden.
+    `confidence` is that of the intervals; `estimator` None is the kind's default.
     """
 
     confidence: float = 0.95
-    keys: bool = False
     estimator: str | None = None
     threads: int | None = None
-    min_count: int | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.confidence < 1:

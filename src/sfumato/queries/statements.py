@@ -268,25 +268,6 @@ def answer(question: Question, source: str) -> str:
     return text if question.offset is None else f"{text} OFFSET {question.offset}"
 
 
-def grid(question: Question, source: str, domains: Sequence[str]) -> str:
-    """A table of estimates, filled up to every combination of the values in `domains`.
-
-    An empty group counts 0 and sums to 0, both without error, and has no average.
-    """
-    columns = [f"{name}.value AS k{index}" for index, name in enumerate(domains)]
-    for position, aggregate in enumerate(question.aggregates):
-        nobody = None if aggregate.rule is None else aggregate.rule.of_nobody
-        empty = "NULL" if nobody is None else f"{nobody}::DOUBLE"
-        for end in ESTIMATED:
-            name = f"a{position}{end}"
-            columns.append(f"CASE WHEN e.there THEN e.{name} ELSE {empty} END AS {name}")
-    same = [f"e.k{n} IS NOT DISTINCT FROM {name}.value" for n, name in enumerate(domains)]
-    return (
-        f"SELECT {', '.join(columns)} FROM {' CROSS JOIN '.join(domains)} LEFT JOIN "
-        f"(SELECT *, TRUE AS there FROM {source}) AS e ON {' AND '.join(same)}"
-    )
-
-
 # -- an analyst's pieces, to be read as SQL -------------------------------------------------------
 
 
