@@ -40,10 +40,10 @@ SELECT COUNT(*) FROM release WHERE day >= make_date(2024, 6, 1) AND disease = 'd
 SELECT date_trunc('month', day::date) AS month, COUNT(*) FROM release GROUP BY 1 ORDER BY 1
 SELECT CASE WHEN age < 40 THEN 'young' ELSE 'old' END AS who, disease, COUNT(*) FROM release GROUP BY 1, 2
 WITH old AS (SELECT * FROM release WHERE age > 50) SELECT disease, COUNT(*) FROM old GROUP BY disease
-SELECT d AS name, n FROM (SELECT disease AS d, COUNT(*) AS n FROM release GROUP BY 1) ORDER BY name
 SELECT CORR(age, weight), STDDEV(age) FROM release WHERE city = 'Oslo'
 SELECT * FROM release
 SELECT disease, COUNT(DISTINCT city) FROM release GROUP BY disease
+SELECT d AS name, n FROM (SELECT disease AS d, COUNT(*) AS n FROM release GROUP BY 1) ORDER BY name
 """.strip().splitlines()  # noqa: E501
 
 
@@ -69,7 +69,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return to
 
 
-def test_of_27_questions_25_are_answered_and_the_others_say_what_to_write(place: Path) -> None:
+def test_of_27_questions_24_are_answered_and_the_others_say_what_to_write(place: Path) -> None:
     release, refused = sf.open(place), []
     assert len(FIRST) == 27
     for sql in FIRST:
@@ -81,14 +81,14 @@ def test_of_27_questions_25_are_answered_and_the_others_say_what_to_write(place:
         else:
             continue
         assert re.fullmatch(r".+\. .+\.", said), said
-    assert refused == FIRST[-2:]
+    assert refused == FIRST[-3:]
 
 
 def test_limits_of_a_sub_query_hold_before_those_outside(place: Path) -> None:
     inner = "SELECT {0}, COUNT(*) AS n FROM release GROUP BY 1 ORDER BY 1 LIMIT 3"
     release = sf.open(place)
     assert len(release.sql(f"SELECT * FROM ({inner.format('city')}) OFFSET 1")) == 2
-    with pytest.raises(QueryError, match="OFFSET over a sub-query with LIMIT"):
+    with pytest.raises(QueryError, match="a sub-query that groups, sorts or cuts"):
         release.sql(f"SELECT disease, n FROM ({inner.format('disease')}) OFFSET 1")
 
 

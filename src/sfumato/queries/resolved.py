@@ -1,8 +1,7 @@
 """What the names of a question mean: sqlglot resolves aliases, numbers, stars and sub-queries.
 
 `qualify` writes every name out, with the table that it is from; `merge_subqueries` reads what only
-renames or filters as one SELECT. A sub-query that groups is put into the outer SELECT here: its
-conditions then are HAVING, and its names what they stand for.
+renames or filters as one SELECT.
 """
 
 from __future__ import annotations
@@ -16,11 +15,9 @@ from sqlglot.errors import SqlglotError
 
 from sfumato.columns import list_some
 from sfumato.errors import QueryError
-from sfumato.queries.dialect import Node, filled, is_aggregate, refuse
+from sfumato.queries.dialect import Node, refuse
 
 _NAMELESS = re.compile(r"_col_\d+")
-_INNER = {"expressions", "from_", "where", "group", "having"}
-_OUTER = ("order", "limit", "offset")
 
 
 def resolved(tree: Node, columns: Sequence[str]) -> Node:
@@ -137,75 +134,16 @@ def _without_made_names(select: exp.Select, spelled: Mapping[str, str]) -> None:
             ordered.set("this", nameless[ordered.this.name].copy())
 
 
-def flat(select: exp.Select, known: Mapping[str, Node] | None = None) -> exp.Select:
-    """The one SELECT over the release that a resolved one stands for, whatever groups inside."""
-    select, known = select.copy(), dict(known or {})
-    clause = select.args.get("with_")
-    if clause is not None:
-        known |= {expression.alias: expression.this for expression in clause.expressions}
-        select.set("with_", None)
+def flat(select: exp.Select) -> exp.Select:
+    """The SELECT over the release itself; a sub-query that could not be merged is refused."""
+    made = {expression.alias for expression in select.find_all(exp.CTE)}
     source = select.args["from_"].this if select.args.get("from_") else None
-    inner = source.this if isinstance(source, exp.Subquery) else None
-    if isinstance(source, exp.Table):
-        inner = known.get(source.name)
-    if inner is None or source is None:
-        return select
-    if not isinstance(inner, exp.Select):
-        refuse("this sub-query", "Write FROM (SELECT … FROM release …).")
-    return _grouped(select, flat(inner, known), source.alias_or_name)
-
-
-def _grouped(outer: exp.Select, inner: exp.Select, name: str) -> exp.Select:
-    grouped = inner.args.get("group") is not None or any(map(_aggregates, inner.expressions))
-    extra = set(filled(inner)) - _INNER - (set(_OUTER) if grouped else set())
-    if extra or not grouped:
-        listed = ", ".join(sorted(extra)).strip("_").replace("_", " ").upper() or "this form"
-        refuse(f"{listed} in a sub-query", "Move it to the outer SELECT, or leave it out.")
-    if outer.args.get("group") or any(map(_aggregates, outer.expressions)):
+    if isinstance(source, exp.Subquery) or (isinstance(source, exp.Table) and source.name in made):
         refuse(
-            "an aggregate of an aggregate",
-            "A sub-query that groups can be filtered, renamed and sorted; sums over its rows have "
-            "to be computed from the answer.",
+            "a sub-query that groups, sorts or cuts where a sensitive column takes part",
+            "Write one SELECT, with HAVING for conditions on groups and ORDER BY and LIMIT at its "
+            "end; compute what goes beyond from the answer.",
         )
-    named = {item.alias_or_name: item.unalias() for item in reversed(inner.expressions)}
-
-    def meant(node: Node) -> Node:
-        if not isinstance(node, exp.Column) or node.table not in ("", name):
-            return node
-        inside = named.get(node.name.lower())
-        return node if inside is None else exp.paren(inside.copy(), copy=False)
-
-    if inner.args.get("limit") or inner.args.get("offset"):
-        for clause in ("where", "order", "offset"):
-            if outer.args.get(clause):
-                refuse(
-                    f"{clause.upper()} over a sub-query with LIMIT or OFFSET",
-                    "Move the LIMIT to the outer SELECT, or all of it inside.",
-                )
-    for clause in _OUTER:
-        if inner.args.get(clause):
-            if outer.args.get(clause):
-                refuse(f"{clause.upper()} in a sub-query and outside", "Write it once, outside.")
-            outer.set(clause, inner.args[clause].copy())
-    own = {item.alias.lower() for item in outer.expressions if item.alias}
-
-    def sorted_by(node: Node) -> Node:
-        """Names of the outer SELECT go first."""
-        mine = isinstance(node, exp.Column) and not node.table and node.name.lower() in own
-        return node if mine else meant(node)
-
-    outer.set("expressions", [item.transform(meant) for item in outer.expressions])
-    if outer.args.get("order"):
-        outer.set("order", outer.args["order"].transform(sorted_by))
-    conditions = [
-        part.this.copy() for part in (inner.args.get("having"), outer.args.get("where")) if part
-    ]
-    having = [condition.transform(meant) for condition in conditions]
-    outer.set("having", exp.Having(this=exp.and_(*having)) if having else None)
-    for clause in ("from_", "where", "group"):
-        outer.set(clause, inner.args[clause].copy() if inner.args.get(clause) else None)
-    return outer
-
-
-def _aggregates(node: Node) -> bool:
-    return any(is_aggregate(part) for part in node.walk())
+    select = select.copy()
+    select.set("with_", None)  # what is defined and not used
+    return select
