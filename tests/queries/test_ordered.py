@@ -113,8 +113,9 @@ def test_several_at_once_beside_sums(identity: OpenedRelease) -> None:
 
 
 def test_the_ends_of_a_sensitive_domain(identity: OpenedRelease) -> None:
-    found = identity.sql("SELECT MIN(cost) AS a, MAX(cost) AS b FROM release").rows()[0]
-    assert (found["a"], found["b"], found["a_stderr"]) == (10.0, 90.0, 0.0)
+    for aggregate, end in (("MIN(cost)", 10.0), ("MAX(cost)", 90.0)):
+        found = identity.sql(f"SELECT {aggregate} FROM release")
+        assert (found.value, found.stderr) == (end, 0.0)
 
 
 @pytest.mark.parametrize("share", [0.5, 0.9])
@@ -163,6 +164,8 @@ def test_intervals_of_quantiles_hold(make_release: MakeRelease, share: float) ->
         ("SELECT MEDIAN(disease) FROM release", "needs a number"),
         ("SELECT MEDIAN(cost) / 2 FROM release", "a column of its own"),
         ("SELECT AVG(DISTINCT cost) FROM release", "DISTINCT inside an aggregate"),
+        ("SELECT COUNT(*), MEDIAN(cost) FROM release", "as a question of its own"),
+        ("SELECT MEDIAN(age) AS m FROM release GROUP BY sex ORDER BY m_low", "without names of"),
     ],
 )
 def test_what_cannot_be_answered_is_refused(identity: OpenedRelease, sql: str, why: str) -> None:
@@ -192,10 +195,3 @@ def test_intervals_are_not_too_wide_where_one_value_holds_many_records(
         low, high = passing(rising, bars, bars, -jump * 10, 1.959964, thresholds)
         held += low <= 9 <= high
     assert abs(held / many - 0.95) < 0.0196 + 0.01 * bool(wiggle), held / many
-
-
-def test_nobody_has_no_least_value_and_no_error(identity: OpenedRelease) -> None:
-    sql = "SELECT MIN(age) AS a, COUNT(DISTINCT age) AS d FROM release WHERE age > 900"
-    beside = sql.replace("SELECT", "SELECT COUNT(*) FILTER (WHERE disease = 'HIV') AS n,")
-    (row,) = identity.sql(beside).rows()
-    assert (row["a"], row["a_stderr"], row["d"]) == (None, None, 0.0)

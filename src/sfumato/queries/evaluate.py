@@ -19,7 +19,7 @@ from sfumato.queries.aggregates import Aggregate
 from sfumato.queries.answer import Answer, has_error
 from sfumato.queries.bucketed import BucketedSource
 from sfumato.queries.classes import ByValue, LineClasses, different
-from sfumato.queries.ordered import add_ordered, check_number
+from sfumato.queries.ordered import check_number, in_order
 from sfumato.queries.perturbed_source import PerturbedSource
 from sfumato.queries.question import ESTIMATED, Question
 from sfumato.queries.question_plan import Planned, QuestionPlan
@@ -134,7 +134,7 @@ def estimates(source: QuestionSource, question: Question, request: Request) -> p
     """Keys `k…` and, for each aggregate, `a…` with error and interval: one line per row."""
     if any(aggregate.is_ordered for aggregate in question.aggregates):
         evaluate = partial(estimates, source, request=request)
-        return add_ordered(question, source, evaluate, request.quantile)
+        return in_order(question, source, evaluate, request.quantile)
     name, summed = _estimator(source, request), EngineAnswer.of(source, question)
     cells, estimated = summed.cells, None
     if cells is not None:

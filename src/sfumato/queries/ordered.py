@@ -1,7 +1,7 @@
 """Aggregates that need the order of values: quantiles, extremes, and how many values differ.
 
-They are no functions of a few sums. Where no sensitive column takes part, DuckDB answers them.
-Where one does, a quantile is found by turning the question round: for every threshold t,
+They are no functions of a few sums. Where no sensitive column takes part, DuckDB answers them
+(`exact`). Where one does, a quantile is found by turning the question round: for every threshold t,
 D(t) = #(x ≤ t) − p·# is a difference of two counts with an error bar, and the quantile is where D
 passes 0. One person decides a minimum, a maximum or a number of different values, so that these
 cannot be estimated.
@@ -22,16 +22,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from sqlglot import exp
 
 from sfumato.errors import QueryError
 from sfumato.operators.base import FloatArray
 from sfumato.queries.aggregates import COUNT, Aggregate, Call
-from sfumato.queries.classes import numbered, numbers_of
-from sfumato.queries.dialect import Node
+from sfumato.queries.classes import numbers_of
 from sfumato.queries.question import ENDS, ESTIMATED, Question, Term
-from sfumato.queries.statements import RecordSums, all_of, as_double, named, over
+from sfumato.queries.statements import RecordSums, named, over
 
 if TYPE_CHECKING:
     from sfumato.queries.sources import QuestionSource
@@ -54,50 +52,24 @@ def check_number(name: str, text: str, kind: str) -> None:
         raise QueryError(f"{name.upper()} needs a number; {text} is {kind}. {instead}")
 
 
-def add_ordered(
+def in_order(
     question: Question, source: QuestionSource, evaluate: Evaluate, quantile: float
 ) -> pa.Table:
-    """The estimates of a question some of whose aggregates need the order of values."""
-    plain = {p: a for p, a in enumerate(question.aggregates) if not a.is_ordered}
-    asked = tuple(plain.values()) or (Aggregate.of(Call(COUNT)),)
-    table = evaluate(replace(question, aggregates=asked))
-    keys = [f"k{index}" for index in range(len(question.keys))]
-    columns = {name: table.column(name) for name in keys}
-    for number, position in enumerate(plain):
-        columns |= {f"a{position}{end}": table.column(f"a{number}{end}") for end in ESTIMATED}
-    for position, aggregate in enumerate(question.aggregates):
-        if position in plain:
-            continue
-        (call,) = aggregate.calls
-        touched = (*question.where, *question.keys, *aggregate.terms())
-        if not any(term.sensitive for term in touched):
-            estimate = _counted(call, question, source)
-        elif call.rule.order in ("cont", "disc"):
-            estimate = _Quantile(call, question, source, evaluate, quantile).table()
-        else:
-            estimate = _of_domain(call, question, source)
-        at = _aligned(table, estimate, keys)
-        columns |= {f"a{position}{end}": estimate.column(f"a0{end}").take(at) for end in ESTIMATED}
-    return pa.table(columns)
-
-
-def _counted(call: Call, question: Question, source: QuestionSource) -> pa.Table:
-    """Exactly, by DuckDB."""
-    records, session = source.session.record_columns(), source.session
-    inside = over(call.arguments[0], records)
-    if call.rule.order == "different":
-        asked: Node = exp.Count(this=exp.Distinct(expressions=[inside]))
-    else:
-        check_number(call.rule.name, call.arguments[0].text, session.types([inside])[0])
-        shares = [] if call.share is None else [exp.Literal.number(repr(call.share))]
-        asked = exp.Anonymous(this=call.rule.name, expressions=[as_double(inside), *shares])
-    if call.filter:
-        condition = all_of([over(term, records) for term in call.filter])
-        asked = exp.Filter(this=asked, expression=exp.Where(this=condition))
-    keys = [named(over(key, records), f"k{index}") for index, key in enumerate(question.keys)]
-    where = [over(term, records) for term in question.where]
-    figures = session.sums(RecordSums(keys, [named(as_double(asked), "a0")], where))
-    return _exact(figures, figures.column("a0"))
+    """The estimates of a question whose one aggregate needs the order of values."""
+    (call,) = next(aggregate.calls for aggregate in question.aggregates if aggregate.is_ordered)
+    if not question.sensitive:
+        raise QueryError(
+            f"{call.text} is counted here, not estimated: ask it without an estimator and without "
+            "names of errors."
+        )
+    if len(question.aggregates) > 1:
+        raise QueryError(
+            f"{call.text} is estimated by itself where a sensitive column takes part. Ask it as a "
+            "question of its own, without other aggregates."
+        )
+    if call.rule.order in ("cont", "disc"):
+        return _Quantile(call, question, source, evaluate, quantile).table()
+    return _of_domain(call, question, source)
 
 
 def _of_domain(call: Call, question: Question, source: QuestionSource) -> pa.Table:
@@ -113,16 +85,9 @@ def _of_domain(call: Call, question: Question, source: QuestionSource) -> pa.Tab
             f"decides it, and no record shows for certain whose value it holds. {instead}"
         )
     domain = _thresholds(call, source.release.domain(str(argument.column)))
-    end = domain[0 if call.rule.order == "least" else -1]
-    return _exact(pa.table({}), pa.array([end], pa.float64()))
-
-
-def _exact(keys: pa.Table, values: pa.ChunkedArray | pa.Array) -> pa.Table:
-    nothing = pc.if_else(values.is_null(), pa.scalar(None, pa.float64()), 0.0)
-    columns = (values, nothing, values, values, nothing)
-    errors = {f"a0{end}": array for end, array in zip(ESTIMATED, columns, strict=True)}
-    named_keys = {name: keys.column(name) for name in keys.column_names if name.startswith("k")}
-    return pa.table({**named_keys, **errors})
+    end = float(domain[0 if call.rule.order == "least" else -1])
+    shown = dict(zip(ESTIMATED, (end, 0.0, end, end, 0.0), strict=True))
+    return pa.table({f"a0{part}": [number] for part, number in shown.items()})
 
 
 def _thresholds(call: Call, values: pa.Array | pa.ChunkedArray) -> FloatArray:
@@ -273,21 +238,6 @@ class _Quantile:
             for whole_rank in (below, below + 1)
         ]
         return float(ends[0] + max(rank - below, 0.0) * (ends[1] - ends[0]))
-
-
-def _aligned(rows: pa.Table, own: pa.Table, keys: list[str]) -> pa.Array:
-    """For every row the row of the other table that has its keys; null where there is none."""
-    if not keys:
-        return pa.array([0] if len(own) else [None], pa.int64())
-    both = [
-        pa.chunked_array(
-            [*rows.column(name).chunks, *own.column(name).cast(rows.column(name).type).chunks]
-        )
-        for name in keys
-    ]
-    number, _ = numbered(both, len(rows) + len(own))
-    index_of = {int(row): at for at, row in enumerate(number[len(rows) :])}
-    return pa.array([index_of.get(int(row)) for row in number[: len(rows)]], pa.int64())
 
 
 def made_to_rise(estimates: FloatArray) -> FloatArray:
