@@ -18,7 +18,7 @@ TITLE = "Inferential or Differential: Privacy Laws Dictate, rerun"
 
 NOTES = (
     "'TwoSize' and 'MultiSize' are the paper's algorithms with exact floors (errata F4, F7, F8, "
-    "F11). 'optimal, ours' cuts a linear program over the numbers of buckets and proves its gap; "
+    "F11). 'optimal, ours' cuts a linear program over the numbers of buckets and tells its gap; "
     "'integer program' is the paper's 'Optimal' of Figure 4, with any number of sizes.",
     "'Anatomy' ignores the promise, as in the paper: its loss follows from N and l alone (F14).",
     "That TwoSize is 'only slightly' above MultiSize and Optimal depends on the histogram (F13).",

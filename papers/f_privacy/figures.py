@@ -147,7 +147,7 @@ def loss_figure(columns: dict[str, IntArray], effort: Effort) -> Outcome:
         "TwoSize",
         "MultiSize",
         "optimal, ours",
-        "proven gap",
+        "gap",
         "integer program",
     )
     table = ResultTable("Figure 4", f"MSE, {effort.rows:,} records", columns_, rows)

@@ -203,7 +203,7 @@ def test_occ_like_is_within_a_thousandth_of_the_bound(theta):
         assert mean_squared_error(best_two_size(counts, limits, 50)) <= Fraction("9.37")
 
 
-def test_many_values_have_a_proven_gap():
+def test_many_values_have_a_small_gap():
     counts = occ_like(300_000, 1600)
     best = optimal_setting(counts, linear_limits(counts, 8, "0.02"), 50)
     assert best.gap <= 0.01

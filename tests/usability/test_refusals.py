@@ -515,7 +515,7 @@ def test_a_promise_that_describe_finds_impossible(cli: Any, people_file: Path) -
     ("asked", "nearest"),
     [
         ("rho-privacy(0.1, 0.6)", "rho-privacy(0.25, 0.6)"),
-        ("rho-privacy(0.1, 0.2)", "rho-privacy(0.25, 3/7)"),
+        ("rho-privacy(0.1, 0.2)", "rho-privacy(0.25, 0.429)"),
     ],
 )
 def test_the_nearest_promise_can_be_kept(tmp_path: Path, asked: str, nearest: str) -> None:

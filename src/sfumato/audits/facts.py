@@ -152,10 +152,10 @@ def check_facts(case: AuditCase) -> Iterator[Finding]:
             yield from _other_operators(case, part)
             # a receipt's run has compared the whole manifest; of drawn rows nobody knows which
             unknown = case.repeated or case.rows_of_people_withheld > 0
-            facts["floors, common"] = unknown or not (plan.floors or plan.common)
+            facts["floors"] = unknown or not plan.floors
         else:
             yield Finding.plain(catalogue.OPERATORS, None)
-            for name in ("fitted", "floors", "common", "part_columns"):
+            for name in ("fitted", "floors", "part_columns"):
                 facts[name] = getattr(part, name) == getattr(plan, name)
     wrong = tuple(name for name, holds in facts.items() if not holds)
     yield Finding.limited(catalogue.FACTS, len(wrong), listed=wrong)

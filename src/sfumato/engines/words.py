@@ -58,7 +58,11 @@ class Facts:
 
     def statement(self) -> list[str]:
         """The promise in plain words, column by column; narrower where the mechanism's is."""
-        return [self._promise(histogram) for histogram in self.histograms.values()]
+        first, *further = self.histograms.values()
+        return [
+            self._promise(first, self.guarantee.statement(first)),
+            *(self._promise(one, self.guarantee.statement_of_further(one)) for one in further),
+        ]
 
     def caveats(self) -> list[str]:
         """What belongs beside it."""
@@ -66,8 +70,7 @@ class Facts:
         beside = [] if self.mechanism is None else self.mechanism.beside(self.plan)
         return [*kinds.get(self.kind, lambda: iter(()))(), *beside]
 
-    def _promise(self, histogram: Histogram) -> str:
-        said = self.guarantee.statement(histogram)
+    def _promise(self, histogram: Histogram, said: str) -> str:
         if self.kind is BucketedRelease:
             # the sensitive table shows the histogram, so the manifest may
             said = f"{self.guarantee.left_out_text(histogram)} {said}".lstrip() + self._blocks()
@@ -76,11 +79,6 @@ class Facts:
         elif self.plan.get("fitted"):
             said += " This does not hold against whoever knows the values of everybody else: the "
             said += "operator may tell them more."
-        if self.plan.get("hand") == "paper":
-            return (
-                f"For comparison only: values were handed out as in the paper, so "
-                f"'{self.guarantee}' is NOT kept for every person of column {histogram.column!r}."
-            )
         return said if self.mechanism is None else said + self.mechanism.narrows
 
     def _blocks(self) -> str:
@@ -150,11 +148,6 @@ class Facts:
             yield (
                 f"Column {column!r}: counts of {self._named(column, codes)} are estimated with "
                 "little precision; these values are retained only as often as p_min says."
-            )
-        for column, codes in self.plan.get("common", {}).items():
-            yield (
-                f"Column {column!r}: {self._named(column, codes)} stand in nearly every group, so "
-                "counts of them within a condition are very uncertain."
             )
 
     def _named(self, column: str, codes: Any) -> str:

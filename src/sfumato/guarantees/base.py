@@ -65,6 +65,10 @@ class Guarantee(TextForm, ABC):
         changes when one person's value does would tell that value to who knows all others.
         """
 
+    def statement_of_further(self, histogram: Histogram) -> str:
+        """The same for a sensitive column after the first, of which less may hold."""
+        return self.statement(histogram)
+
     def statement_by_parts(self, histogram: Histogram, failure: float) -> str:
         """The same where a column says which of several sub-tables each record is in.
 

@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 from sfumato.columns import Value, list_some, value_text
 from sfumato.errors import UsageError
 from sfumato.guarantees.base import Ceilings, refused, require_two_values
-from sfumato.guarantees.ladders import factors, just_above, largest_other, up_to_one
+from sfumato.guarantees.ladders import COARSE, factors, just_above, largest_other, up_to_one
 from sfumato.guarantees.odds import OddsGuarantee
 from sfumato.guarantees.value_table import EVERY_OTHER, ChanceLimits, Limit, label
 from sfumato.guarantees.words import CONCLUSIONS, FRESH_DRAWS, IN_TABLE, amount, rarest_share
@@ -135,7 +135,7 @@ class FineRhoPrivacy(OddsGuarantee):
         rarest = int(histogram.counts.argmin())
         share, nearest = histogram.shares[rarest], None
         if self.theta is not None and 0 < share < Fraction(1, 2):
-            nearest = FineRhoPrivacy(theta=(1 / share + 1) / 2)
+            nearest = FineRhoPrivacy(theta=factors(float(1 / share + 1) / 2, COARSE)[-1])
         raise refused(
             f"'{self}' would protect nobody: it sets no limit for any value of column "
             f"{histogram.column!r}; the rarest, {value_text(histogram.values[rarest])}, has a "

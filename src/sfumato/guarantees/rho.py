@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 from sfumato.columns import Value, value_text
 from sfumato.errors import UsageError
 from sfumato.guarantees.base import Ceilings, refused, require_two_values
-from sfumato.guarantees.ladders import just_above, up_to_one
+from sfumato.guarantees.ladders import COARSE, just_above, up_to_one
 from sfumato.guarantees.odds import OddsGuarantee
 from sfumato.guarantees.words import (
     CONCLUSIONS,
@@ -128,13 +128,15 @@ class RhoPrivacy(OddsGuarantee):
             )
 
     def _reaching(self, share: Fraction) -> RhoPrivacy | None:
-        """The nearest promise that covers a value of this share; none where everybody has it."""
-        if share < self.rho2:
-            return replace(self, rho1=share)
+        """A promise near by that covers a value of this share, which it does not tell exactly;
+        none where everybody has it."""
         if share >= 1:
             return None
-        odds = self.gamma * share / (1 - share)  # the same amplification, so the same operator
-        return replace(self, rho1=share, rho2=odds / (1 + odds))
+        rho1, rho2 = just_above(share, COARSE), self.rho2
+        if rho1 >= rho2:
+            odds = self.gamma * rho1 / (1 - rho1)  # about the same amplification
+            rho2 = just_above(odds / (1 + odds))
+        return replace(self, rho1=rho1, rho2=rho2)
 
     def statement(self, histogram: Histogram) -> str:
         text = (
@@ -154,7 +156,7 @@ class RhoPrivacy(OddsGuarantee):
         )
         if self.reader == SHARES_READER:
             text += (
-                ", all other records and the exact shares included; at most one release in "
+                ", all of its records and the exact shares included; at most one release in "
                 f"{round(1 / failure):,} is drawn so oddly that it may be more"
             )
         return f"{text}.{self._uncovered()}"

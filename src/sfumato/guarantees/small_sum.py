@@ -148,18 +148,27 @@ class SmallSum(Guarantee):
         wrong = small_sum_privacy(groups, error, up_to)
         right = large_sum(groups, error, USUAL_PROBABILITY)
         return (
-            f"Column {histogram.column!r}: every published value was drawn from {groups} different "
-            f"values, of which the person's own is one. The number of people with a value, where "
-            f"it is at most {up_to}, is off by {float(error):.4g} of itself or more with a chance "
-            f"of at least {int(wrong * 1000) / 1000:g}; where it is {right} or more, with a chance "
+            f"{self._drawn(histogram)} Of the people who are published, the number with a value is "
+            f"shown wrong by {float(error):.4g} of itself or more: where it is at most {up_to}, "
+            f"with a chance of at least {int(wrong * 1000) / 1000:g}; where it is {right} or more, "
             f"of at most {float(USUAL_PROBABILITY):g}. This is promised for values, not for "
             "combinations of a value with quasi-identifiers."
+        )
+
+    def statement_of_further(self, histogram: Histogram) -> str:
+        # who is not published follows from the first column: here the law is not a binomial one
+        return f"{self._drawn(histogram)} No chances are promised for numbers of people here."
+
+    def _drawn(self, histogram: Histogram) -> str:
+        return (
+            f"Column {histogram.column!r}: every published value was drawn from {self.size} "
+            "different values, of which the person's own is one."
         )
 
     def formula(self) -> str:
         return (
             f"groups of c = {self.size} records with c different values, each showing one of them\n"
-            "published count F of a value that f people have ~ Binomial(c·f, 1/c):\n"
+            "published count F of a value that f published people have ~ Binomial(c·f, 1/c):\n"
             "mean f, variance f(1 − 1/c)"
         )
 

@@ -1,8 +1,9 @@
 """What plans by operator look at: limits from the guarantee, counts no finer than they need be.
 
-A plan is published, so it must not betray what it was made from. Objectives look at the shares
-that a guarantee states, or else at rounded counts: an operator then tells roughly how common each
-value is, and hardly ever what one record was.
+A plan is published, so objectives look at the shares that a guarantee states. Where it states none
+they look at rounded counts: an operator then tells roughly how common each value is, and to who
+knows all others often what one record was (two values of one of 1,000 people make different ones in
+a fifth of the pairs).
 """
 
 from __future__ import annotations

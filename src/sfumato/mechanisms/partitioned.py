@@ -19,7 +19,7 @@ from sfumato.mechanisms.described import predicted_table
 from sfumato.mechanisms.partitioning.balance import balanced_groups, neighbours_first
 from sfumato.mechanisms.partitioning.coupling import posterior_odds
 from sfumato.mechanisms.partitioning.merge import best_merging
-from sfumato.mechanisms.partitioning.part import perturbed_parts
+from sfumato.mechanisms.partitioning.part import ROUNDING, perturbed_parts
 from sfumato.mechanisms.perturbed import within
 from sfumato.mechanisms.protocol import Batch, Mechanism, PlanTable, Published, RecordPlan
 from sfumato.operators import Parts
@@ -71,7 +71,11 @@ class SubTables:
             odds = posterior_odds(counts, part.operator.retentions, self.operator.values)
             with np.errstate(invalid="ignore"):
                 rises = odds * (counts.sum() - counts) / counts
-            gains += [Fraction(rise) if math.isfinite(rise) else None for rise in rises.tolist()]
+            # the bound is of floats: half the margin that planning leaves covers what they lose
+            margin = 1 + Fraction(ROUNDING - 1) / 2
+            gains += [
+                Fraction(rise) * margin if math.isfinite(rise) else None for rise in rises.tolist()
+            ]
         return gains
 
     def total_variance(self) -> float:

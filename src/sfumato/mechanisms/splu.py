@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from sfumato.columns import list_some, value_text
 from sfumato.draws import BoolArray, Draws, IntArray, Permutation
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.small_sum import SmallSum
 from sfumato.mechanisms.mixed import Mixed
 from sfumato.mechanisms.perturbed import relative_error
-from sfumato.mechanisms.protocol import Batch, Mechanism, Published, RecordPlan
+from sfumato.mechanisms.protocol import Batch, Mechanism, PlanTable, Published, RecordPlan
 from sfumato.operators import Decoy
 from sfumato.operators.decoy import NEAR
 from sfumato.profile import Histogram, Profile
@@ -99,17 +100,21 @@ class DecoyPlan(RecordPlan):
             "operators": {
                 column.column: Decoy(len(column.counts), column.size).to_json()
                 for column in self.columns
-            },
-            "common": self._common(),
+            }
         }
 
-    def _common(self) -> dict[str, list[int]]:
-        """Values that stand in nearly every group, by column."""
-        common = {}
+    def description(self) -> tuple[list[PlanTable], list[str]]:
+        """Values that stand in nearly every group: from hidden counts, so the manifest has none."""
+        notes = []
         for column in self.columns:
             share = column.counts * column.size / max(int(column.counts.sum()), 1)
-            common[column.column] = np.flatnonzero(share > NEAR).tolist()
-        return {column: codes for column, codes in common.items() if codes}
+            values = self.histograms[column.column].values
+            if named := [value_text(values[code]) for code in np.flatnonzero(share > NEAR)]:
+                notes.append(
+                    f"Column {column.column!r}: {list_some(named)} stand in nearly every group, so "
+                    "counts of them within a condition will be very uncertain."
+                )
+        return [], notes
 
     def predicted_error(self) -> float:
         operators = (Decoy(len(c.counts), c.size).observed(c.counts) for c in self.columns)

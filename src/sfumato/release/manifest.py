@@ -120,7 +120,6 @@ class PerturbedPart(ManifestPart, frozen=True):
     merges: dict[str, tuple[Merged, ...]] = field(default_factory=dict)
     fitted: bool = False  # whether operators follow from how common values are
     floors: dict[str, Counts] = field(default_factory=dict)  # values that are retained seldom
-    common: dict[str, Counts] = field(default_factory=dict)  # values in nearly every decoy group
 
 
 class Size(ManifestPart, frozen=True):

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from sfumato.columns import Values
+from sfumato.columns import Counts, Values
 from sfumato.errors import BundleError
 from sfumato.release.manifest import FORMAT, NAME, OLDER, AnyManifest, Manifest, text_of
 
@@ -41,7 +41,8 @@ def read_manifest(folder: Path, where: str) -> Manifest:
         if stated == FORMAT:
             manifest = msgspec.json.decode(text, type=AnyManifest)
         else:
-            manifest = msgspec.convert(_as_now(msgspec.json.decode(text)), AnyManifest)
+            now, _ = _as_now(msgspec.json.decode(text))
+            manifest = msgspec.convert(now, AnyManifest)
     except msgspec.ValidationError as error:
         raise BundleError(f"The manifest of {where} is wrong: {_place(str(error))}.") from None
     except (msgspec.MsgspecError, ValueError, OSError, RecursionError):
@@ -50,22 +51,38 @@ def read_manifest(folder: Path, where: str) -> Manifest:
     return manifest
 
 
-def _as_now(document: dict[str, Any]) -> dict[str, Any]:
-    """A manifest of format 2 without what no manifest has any more."""
+class _Gone(msgspec.Struct):
+    """What plans of format 2 had besides: it followed from hidden counts."""
+
+    beyond: tuple[str, ...] = ()  # columns that all columns together tell too much of
+    common: dict[str, Counts] = {}  # values in nearly every group of decoys
+
+    def is_plain(self, names: list[str]) -> bool:
+        """Whether columns and codes stand in their order: another one could say something."""
+        named = [self.beyond, tuple(self.common)]
+        ordered = all(told == tuple(name for name in names if name in told) for told in named)
+        return ordered and all([*codes] == sorted({*codes}) for codes in self.common.values())
+
+
+def _as_now(document: dict[str, Any]) -> tuple[dict[str, Any], _Gone]:
+    """A manifest of format 2 without what no manifest has any more, and that."""
+    gone = _Gone()
     if isinstance(document.get("plan"), dict):
-        # of which columns all columns together tell too much: it followed from hidden counts
-        document["plan"].pop("beyond", None)
-    return document
+        gone = msgspec.convert(document["plan"], _Gone)
+        for name in _Gone.__struct_fields__:
+            document["plan"].pop(name, None)
+    return document, gone
 
 
 def is_spelled(text: str, manifest: Manifest) -> bool:
     """Whether this is the one text of a manifest; of an older format, but for what is not read."""
-    document = msgspec.json.decode(text)
     if manifest.format == FORMAT:
         return text == manifest.to_text()
-    told, names = document["plan"].get("beyond", []), [column.name for column in manifest.columns]
-    plain = isinstance(told, list) and told == [name for name in names if name in told]
-    return plain and text == text_of(document) and text_of(_as_now(document)) == manifest.to_text()
+    document = msgspec.json.decode(text)
+    plain = text == text_of(document)
+    now, gone = _as_now(document)
+    names = [column.name for column in manifest.columns]
+    return plain and gone.is_plain(names) and text_of(now) == manifest.to_text()
 
 
 def what_was_false(manifest: Manifest) -> str | None:

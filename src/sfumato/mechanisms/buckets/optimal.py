@@ -1,4 +1,4 @@
-"""The setting of least loss with any number of sizes, and a bound that proves how good it is.
+"""The setting of least loss with any number of sizes, and how far it may be from the best.
 
 Only the numbers of buckets b_S need to be integers: who goes where is a transportation problem
 (errata F12). So the search runs over the b_S alone, at most `max_size` of them however many values
@@ -29,7 +29,7 @@ from sfumato.mechanisms.solver import mixed_integer
 from sfumato.operators.base import FloatArray
 
 _UNITS = 1e6  # the linear program sees at most this many records
-_EXACT = 1e-9  # of the linear optimum: what the solver's tolerances may have shifted
+_EXACT = 1e-9  # of the linear optimum, which is as exact as its solver: no proof
 _NODES = 200  # of branch and bound per rounding: nodes, not seconds, so that plans repeat
 _GAP = 5e-5  # of the loss: a rounding this close to the linear optimum is good enough
 _REACH = (8, 1024, 1 << 40)  # buckets around the linear optimum: small numbers keep HiGHS exact

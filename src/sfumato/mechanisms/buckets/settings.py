@@ -153,7 +153,7 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """A setting, who goes where (parts by values), and a proven lower bound on the loss, if any."""
+    """A setting, who goes where (parts by values), and the loss of the linear program, if any."""
 
     setting: Setting
     shares: IntArray
@@ -161,7 +161,7 @@ class Choice:
 
     @property
     def gap(self) -> float:
-        """At most this fraction of the loss could be saved."""
+        """The fraction of the loss that could be saved, as exactly as the solver says."""
         return float(1 - self.bound / max(loss(self.setting), 1))
 
 

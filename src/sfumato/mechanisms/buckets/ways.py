@@ -175,7 +175,7 @@ class BucketMechanism(Mechanism):
 class OptimalBuckets(BucketMechanism):
     """Any number of sizes, with the smallest predicted error of counts (see `sizes`).
 
-    `objective=loss` takes the least loss of the F'-privacy paper instead, to a proven gap (see
+    `objective=loss` takes the least loss of the F'-privacy paper instead, to a gap (see
     `optimal`). Several sensitive columns share their buckets (see `exchange`).
 
     >>> counts = Histogram("s", tuple("abcde"), np.array([4, 4, 3, 2, 1]))

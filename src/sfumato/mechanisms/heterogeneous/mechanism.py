@@ -136,14 +136,16 @@ class HeterogeneousGeneralization(Mechanism):
         "Shows ranges and sets instead of public values, made for each record."
     )
     standing: ClassVar[Standing] = "on request"
+    narrows: ClassVar[str] = (
+        " That is for a reader who concludes nothing from who is matched with whom: whether a "
+        "region of people was cut further, and whom it set aside, followed from their values."
+    )
 
     def beside(self, plan: Mapping[str, Any]) -> list[str]:
         return [
             f"The promise is about match sets: every person matches at least {plan['matches']} "
-            "published records, each equally likely to be theirs, also for a reader who knows the "
-            "program and who matches whom. That a region was not cut further, and how values were "
-            "grouped where people were set aside, may tell such a reader more. "
-            "Whoever knows the value of one person in a block learns those of the others in it.",
+            "published records, each equally likely to be theirs. Whoever knows the value of "
+            "one person in a block learns those of the others in it.",
             "Published ranges and sets contain further people by accident, so a person fits more "
             "records than their matches, and unevenly; 'audit' reports the shares among those.",
         ]

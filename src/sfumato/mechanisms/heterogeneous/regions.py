@@ -5,8 +5,9 @@ of the young. So the table is cut in two, again and again, between two values of
 wherever the people of each half by themselves allow the promise. *Where* to cut is decided on
 quasi values alone, *whether* on how often each sensitive value occurs in the halves, with a little
 room at random. A region's buckets follow from its own counts; whoever exchanges the values of its
-people as the shift does leaves those counts as they are, so knowing the program tells nothing
-about who has which of them (H2 in `docs/papers.md`).
+people as the shift does leaves those counts as they are (H2 in `docs/papers.md`). That a region was
+not cut is public, too, and follows from how often values occur in halves that were not made: a
+reader who reruns the program may learn from it, so the promise is not for such a one.
 
 Where a half does not allow the promise by itself, `balance` may set a few people aside so that the
 others of both halves do.
