@@ -110,6 +110,9 @@ def test_command_line(cli: Any, release: tuple[Path, Path]) -> None:
         assert all("values" not in person for person in outcome["exposed"])
     again = cli("attack", *release, "--attack", "all", "--targets", "300", "--json")
     assert again.out == ran.out
+    few = ("--attack", "linkage", "--attack", "definetti", "--targets", "50", "--no-fresh")
+    assert len(cli("attack", *release, *few).out.splitlines()) == 4  # the verdict, and how many
+    assert "highest ceiling promised" in cli("attack", *release, *few, "--verbose").out
 
 
 def test_values_are_shown_only_when_asked(cli: Any, release: tuple[Path, Path]) -> None:

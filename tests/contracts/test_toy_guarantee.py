@@ -104,7 +104,7 @@ def test_advise(cli: Any, table: Path, only: Callable[..., None]) -> None:
 def test_compare(cli: Any, table: Path, tmp_path: Path) -> None:
     done = cli(
         "compare", table, *ROLES, "--candidate", f"{PROMISE} by coin", "--candidate",
-        "l-diversity(2)", "--questions", "50", "--attack", "linkage", "--jobs", 1,
+        "l-diversity(2)", "--questions", "50", "--attack", "linkage",
         "--out", tmp_path / "page", "--json",
     )  # fmt: skip
     assert done.code == 0, done.err

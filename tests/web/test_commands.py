@@ -50,6 +50,6 @@ def test_the_command_line_takes_every_command(told: dict[str, Any]) -> None:
 def test_all_that_the_page_leaves_to_the_command_line_is_named() -> None:
     every = " ".join(told["command"] for told in FOUND)
     for part in ("advise", "check", "optimal(fakes=2)", "--key-file", "--previous",
-                 "postgresql://", "part-*.parquet", "attack", "--require", "--joint", "--ledger",
+                 "postgresql://", "part-*.parquet", "attack", "compare", "--joint", "--ledger",
                  "--receipt"):  # fmt: skip
         assert part in every

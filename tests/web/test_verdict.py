@@ -1,4 +1,4 @@
-"""What a steward sees of a release's evidence: adversaries, the promised ceiling, coverage."""
+"""What a steward sees of a release's evidence: the verdict of audit and attacks."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ def evidence(site: Site, release: dict[str, Any]) -> dict[str, Any]:
     asked |= {"table_name": "Stays of 2025", "author": "<i>Registry</i>"}
     job = site.wait(site.start(**asked), ended)
     assert job["state"] == "done", job
-    found = site.client.get(f"/api/jobs/{job['id']}/evidence").json()
-    return {"job": job, "told": told, **found}
+    return {"job": job, "told": told, **job["summary"]}
 
 
 @pytest.mark.slow
@@ -39,15 +38,12 @@ def test_evidence_tells_how_far_it_is_and_how_long_it_takes(evidence: dict[str, 
     assert evidence["job"]["left"] is None
 
 
-def test_every_adversary_is_a_sentence_inside_or_outside_the_promise(
-    evidence: dict[str, Any],
-) -> None:
+def test_the_verdict_joins_audit_and_attacks(evidence: dict[str, Any]) -> None:
     """l-diversity speaks of readers who know no link: linkage is one, the others know more."""
-    standings = {one["attack"]: one["standing"] for one in evidence["attacks"]}
-    assert standings["linkage"] == "inside"
-    assert {standings[name] for name in WHO[1:]} == {"outside"}
-    for one in evidence["attacks"]:
-        assert one["sentence"].endswith(".")
-        assert one["ceiling"] == 0.5  # l-diversity(2)
-    inside = next(one for one in evidence["attacks"] if one["standing"] == "inside")
-    assert inside["success"]["low"] <= inside["ceiling"]
+    assert evidence["holds"] is True
+    assert evidence["findings"] == []
+    strongest, inside, own = evidence["verdict"]
+    assert strongest.startswith("The strongest attack, ")
+    assert "linkage on 'disease' is the strongest" in inside
+    assert "the promise allows at most 50.0 %" in inside  # l-diversity(2)
+    assert own.startswith("Over ")

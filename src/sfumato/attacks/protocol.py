@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Self
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from sfumato.results import Interval, Result, ResultTable, cell_text
 from sfumato.textform import TextForm
 
 EXPOSED = 10  # people that an outcome names
+FRESH = "the same attack without the person"
 STANDINGS: Mapping[Standing, str] = {
     "inside": "inside the promise",
     "partly": "inside the promise for whom it gives no value more than rho1 beforehand",
@@ -152,6 +153,11 @@ class Outcome(Result):
     def advantage(self) -> Interval:
         return self.over_prior if self.over_fresh is None else self.over_fresh
 
+    @property
+    def over(self) -> str:
+        """What the advantage is over."""
+        return "the best guess without a release" if self.over_fresh is None else FRESH
+
     def rows(self) -> list[tuple[str, str]]:
         lines = [("right guesses", share_text(self.success))]
         if self.singled_out is not None:
@@ -177,6 +183,69 @@ class Outcome(Result):
     def parts(self) -> Sequence[ResultTable | str]:
         name = f"{self.attack} on {self.column!r}"
         return [ResultTable(name, f"{self.targets:,} people", ("figure", "is"), self.rows())]
+
+
+class Reached(Protocol):
+    """What is told of an attack, to the steward or, coarser, to everybody."""
+
+    @property
+    def attack(self) -> str: ...
+    @property
+    def column(self) -> str: ...
+    @property
+    def success(self) -> Interval: ...
+    @property
+    def prior(self) -> float: ...
+    @property
+    def advantage(self) -> Interval: ...
+    @property
+    def over(self) -> str: ...
+    @property
+    def standing(self) -> Standing | None: ...
+    @property
+    def ceiling(self) -> float | None: ...
+
+
+def verdict(reached: Sequence[Reached]) -> list[str]:
+    """What all attacks come to, in three lines.
+
+    >>> half = Interval(0.5, 0.4, 0.6)
+    >>> outcome = Outcome("linkage", "ill", 100, half, 0.3, None, Interval(0.2, 0.1, 0.3), None, (),
+    ...                   standing="inside", ceiling=0.55)
+    >>> for line in verdict([outcome]):
+    ...     print(line)
+    The strongest attack, linkage on 'ill', is right for 50.0 % (95 %: 40.0 … 60.0); the best guess without any release for 30.0 %.
+    Of readers that the promise speaks of, linkage on 'ill' is the strongest: 50.0 % (95 %: 40.0 … 60.0); the promise allows at most 55.0 %.
+    Over the best guess without a release, linkage on 'ill' gains most: 20.0 % (95 %: 10.0 … 30.0).
+    """  # noqa: E501
+    if not reached:
+        return []
+
+    def named(one: Reached) -> str:
+        return f"{one.attack} on {one.column!r}"
+
+    def gain(one: Reached) -> float:
+        return one.success.value - one.prior
+
+    best = max(reached, key=gain)
+    lines = [
+        f"The strongest attack, {named(best)}, is right for {share_text(best.success)}; the best "
+        f"guess without any release for {100 * best.prior:.1f} %."
+    ]
+    if inside := [one for one in reached if one.standing == "inside"]:
+        best = max(inside, key=gain)
+        allowed = (
+            "the promise sets no ceiling"
+            if best.ceiling is None
+            else f"the promise allows at most {100 * best.ceiling:.1f} %"
+        )
+        lines.append(
+            f"Of readers that the promise speaks of, {named(best)} is the strongest: "
+            f"{share_text(best.success)}; {allowed}."
+        )
+    best = max(reached, key=lambda one: one.advantage.value)
+    lines.append(f"Over {best.over}, {named(best)} gains most: {share_text(best.advantage)}.")
+    return lines
 
 
 def judge(

@@ -118,6 +118,7 @@ def compare(
     replace(options.TARGETS, help="How many people to attack; 2,000, thorough 10,000.", least=None),
     Flag("thorough", bool, "Learn from all that is shown; may take long.", False),
     _FRESH,
+    Flag("verbose", bool, "Show what every attack reached.", False),
     Flag("show", bool, "Show the values of the most exposed people, too.", False),
     Flag("seed", int, "Decides targets and ties.", 0),
     Flag("shown", str, "Instead of a release: a table that another tool made of the raw one."),
@@ -131,14 +132,19 @@ def attack(
     table: Any,
     release: Path | None,
     attacks: list[str] | None,
+    verbose: bool,
     show: bool,
     quasi: str,
     sensitive: str,
     drop: str,
     **settings: Any,
 ) -> Shown:
-    """Attack a release: how much does it tell about people, beside what anybody could guess?"""
+    """Attack a release: how much does it tell about people, beside what anybody could guess?
+
+    The verdict in three lines; --verbose has every attack.
+    """
     from sfumato.attacks import attack as attack_release
+    from sfumato.attacks.protocol import verdict
     from sfumato.attacks.registry import ALL, parse_attack
     from sfumato.audits.case import raw_table
     from sfumato.release import Release
@@ -159,9 +165,12 @@ def attack(
     )
     outcomes = attack_release(declared, release, attacks=attacks or ["all"], **settings)
     values = _exposed_values(declared, outcomes) if show else {}
-    documents, shown = [outcome.to_json() for outcome in outcomes], list[str]()
+    documents, shown = [outcome.to_json() for outcome in outcomes], verdict(outcomes)
+    if not (verbose or show):
+        shown.append(f"{len(outcomes)} attacks (--verbose shows what each reached).")
     for outcome, document in zip(outcomes, documents, strict=True):
-        shown.append(str(outcome))
+        if verbose or show:
+            shown.append(f"\n{outcome}")
         for person in document["exposed"] if show else ():
             person["values"] = values[person["row"]]
             told = ", ".join(f"{name} = {value}" for name, value in person["values"].items())

@@ -157,13 +157,6 @@ async def predict(services: Services, request: Request) -> Any:
     return await unless_gone(request, services.ask("predict", task, keep))
 
 
-async def show_beside(services: Services, request: Request) -> Any:
-    """Some rows as they are, and as they would be published."""
-    asked: AskedPreview = await read_object(request, AskedPreview)
-    task = {"table": services.kept("profiles", asked.profile)["declared"], **asked.words()}
-    return await unless_gone(request, services.read("beside", task))
-
-
 def _explored(services: Services) -> Path:
     if services.settings.release is None:
         raise Refusal(404, "This server was started without a release: sfumato serve RELEASE.")

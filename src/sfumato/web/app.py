@@ -43,7 +43,6 @@ ROUTES: dict[str, api.Handler] = {
     "GET /api/profiles/{identifier}": api.show_profile,
     "GET /api/profiles/{identifier}/commands": api.show_commands,
     "POST /api/predict": api.predict,
-    "POST /api/beside": api.show_beside,
     "GET /api/release": api.show_release,
     "POST /api/query": api.query,
     "GET /api/jobs": jobs_api.list_jobs,
@@ -54,7 +53,6 @@ ROUTES: dict[str, api.Handler] = {
     "POST /api/jobs/{identifier}/cancel": jobs_api.cancel_job,
     "GET /api/jobs/{identifier}/release.zip": jobs_api.download,
     "GET /api/jobs/{identifier}/report": jobs_api.show_report,
-    "GET /api/jobs/{identifier}/evidence": jobs_api.show_evidence,
 }
 
 

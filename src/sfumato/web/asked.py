@@ -47,12 +47,6 @@ class AskedRelease(AskedPromise, tag_field="kind", tag="publish", kw_only=True):
     left_out: str | None = None
 
 
-class AskedComparison(Struct, tag_field="kind", tag="compare"):
-    profile: str
-    candidates: Annotated[list[AskedPromise], Meta(min_length=1, max_length=8)]
-    name: str = ""
-
-
 class AskedEvidence(Struct, tag_field="kind", tag="evidence"):
     """The evidence for the release of a job; `table_name` and `author` stand in its report."""
 
@@ -80,7 +74,7 @@ class AskedCounts(Struct, tag_field="kind", tag="counts"):
     roles: dict[str, str]
 
 
-AskedJob = AskedRelease | AskedComparison | AskedEvidence | AskedCards | AskedCounts
+AskedJob = AskedRelease | AskedEvidence | AskedCards | AskedCounts
 
 _FORMS: dict[str, Any] = {"switch": bool, "columns": list[str], "each": dict[str, str]}
 _Options = msgspec.defstruct(

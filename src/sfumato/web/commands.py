@@ -69,9 +69,10 @@ _COMMANDS = {
     ),
     "One table in several files": "publish part-*.parquet FLAGS PROMISE BY --out release",
     "A table in PostgreSQL": "publish DATABASE FLAGS PROMISE BY --out release",
-    "A gate: attacks on so many people, which fail above a limit": (
-        "attack FILE release READS --targets 2000 --require advantage<=0.1"
+    "Promises compared: what each gives away, what its answers are worth": (
+        "compare FILE FLAGS --out comparison"
     ),
+    "What every attack reaches": "attack FILE release READS --targets 2000 --verbose",
     "A report with a receipt, or with chosen attacks and questions": (
         "report release --table FILE READS --attack linkage --questions 500"
     ),

@@ -18,7 +18,6 @@ from sfumato.web.answers import Refusal
 from sfumato.web.api import Services, shown_name
 from sfumato.web.asked import (
     AskedCards,
-    AskedComparison,
     AskedCounts,
     AskedEvidence,
     AskedJob,
@@ -26,7 +25,7 @@ from sfumato.web.asked import (
 )
 from sfumato.web.bodies import read_object
 from sfumato.web.jobs import ABOUT, CARDS, Job
-from sfumato.web.state import new_identifier, read_json, remove
+from sfumato.web.state import new_identifier, remove
 from sfumato.web.tables_api import count_columns
 
 MOST_WAITING = 50
@@ -86,11 +85,6 @@ def _job(services: Services, asked: AskedJob, body: dict[str, Any]) -> Job:
         name = f"Three promises for {label}"
         return new(CARDS, name, {**shown, "wished": asked.error, **readers}, task)
     shown["table_label"] = label
-    if isinstance(asked, AskedComparison):
-        candidates = [candidate.words() for candidate in asked.candidates]
-        name = shown_name(asked.name, f"{label}, {len(candidates)} candidates")
-        task = {"table": table, "candidates": candidates, "out": "{folder}/report"}
-        return new("compare", name, {**shown, "candidates": candidates}, task)
     promise = asked.words()
     short = asked.guarantee if ":" not in asked.guarantee else "by column"
     task = {
@@ -165,7 +159,7 @@ def _report_of(services: Services, job: Job) -> Path:
         if not reports:
             raise Refusal(404, "This release has no report yet. Audit it first.")
         job = reports[0]
-    return services.jobs.folder(services.jobs.finished(job.id, "evidence", "compare")) / "report"
+    return services.jobs.folder(services.jobs.finished(job.id, "evidence")) / "report"
 
 
 async def show_report(services: Services, request: Request, identifier: str) -> Any:
@@ -173,11 +167,3 @@ async def show_report(services: Services, request: Request, identifier: str) -> 
     return FileResponse(
         page, media_type="text/html", headers={"Content-Security-Policy": REPORT_POLICY}
     )
-
-
-async def show_evidence(services: Services, request: Request, identifier: str) -> Any:
-    job = services.jobs.get(identifier)
-    evidence = read_json(_report_of(services, job) / "evidence.json")
-    if evidence is None:
-        raise Refusal(404, "This job has no evidence.")
-    return evidence

@@ -1,19 +1,16 @@
 """What a worker can do: each task calls the function that the command line calls.
 
 Tables, profiles and releases are named by paths that the server has checked. Results are plain
-JSON: no infinities, no paths, and no raw records but the few that a steward asks to see.
+JSON: no infinities, no paths, and no raw records but the first lines that a steward asks to see.
 """
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from sfumato.draws import KEY_BYTES, Draws, fresh_key
 from sfumato.engines.choosing import with_counts
@@ -37,12 +34,10 @@ from sfumato.table.reading import Reading
 from sfumato.table.staging import stage
 from sfumato.web.answers import in_page_words
 from sfumato.web.declared import declared, named, no_files, source_of
-from sfumato.web.evidence_tasks import collect_evidence, compare_candidates
 from sfumato.web.state import read_json, write_json
 
 MOST_BARS = 200  # values of a sensitive histogram that the page is given
 MOST_ROWS = 1000  # rows of an answer that the page is given
-SHOWN_ROWS = 10
 
 
 def catalogue(*, progress: Progress) -> Any:
@@ -215,36 +210,41 @@ def make_release(
     }
 
 
-def beside(
-    *, table: dict[str, Any], guarantee: str, mechanism: str | None, progress: Progress
+def collect_evidence(
+    *,
+    table: dict[str, Any],
+    release: str,
+    out: str,
+    progress: Progress,
+    attacks: list[str] | None = None,
+    targets: int | None = None,
+    names: dict[str, Any] | None = None,
 ) -> Any:
-    """Some rows of the table, and some that would be published: of a release that is thrown away.
+    """Audit and attack a release and write its report to `out`; what it comes to."""
+    from sfumato.attacks.protocol import verdict
+    from sfumato.evidence.report import write_report
 
-    Each are taken by themselves: no published row is of a row beside it.
-    """
-    no_files(guarantee, mechanism)
-    with tempfile.TemporaryDirectory() as folder, named(table["path"], table["label"]):
-        source_table = declared(table)
-        out = Path(folder) / "release"
-        publish(source_table, guarantee, to=out, mechanism=mechanism or None, left_out="1")
-        raw = _spaced(source_table.batches([*source_table.quasi, *source_table.sensitive]))
-        release = Release(out, verify=False)
-        shown = _spaced(batch for path in release.records for batch in _batches(path))
-    return as_json({"raw": raw, "published": shown})
-
-
-def _batches(path: Path) -> Iterator[pa.RecordBatch]:
-    with pq.ParquetFile(path) as file:
-        yield from file.iter_batches()
-
-
-def _spaced(batches: Iterable[pa.RecordBatch]) -> dict[str, Any]:
-    """Ten rows of the first batch, evenly spaced, as texts."""
-    batch = next(iter(batches))
-    places = np.unique(np.linspace(0, batch.num_rows - 1, SHOWN_ROWS).astype(np.int64))
-    rows = batch.take(pa.array(places))
-    columns = [[label(value) for value in column.to_pylist()] for column in rows.columns]
-    return {"columns": rows.schema.names, "rows": [list(row) for row in zip(*columns, strict=True)]}
+    with named(table["path"], table["label"]), named(release, "the release"):
+        report = write_report(
+            Release(release),
+            table=declared(table),
+            out=out,
+            attacks=attacks or "all",
+            targets=targets or None,
+            **(names or {}),
+            progress=progress,
+        )
+    evidence = report.evidence
+    failing = [finding for finding in evidence.findings or () if finding.holds is not True]
+    return as_json(
+        {
+            "holds": report.holds,
+            "headline": evidence.headline,
+            "findings": [str(finding) for finding in failing],
+            "verdict": verdict(evidence.attacks or ()),
+            "problems": evidence.problems,
+        }
+    )
 
 
 def _about(release: Release) -> Any:
@@ -324,8 +324,6 @@ TASKS: dict[str, Callable[..., Any]] = {
     "predict": predict,
     "cards": cards,
     "publish": make_release,
-    "beside": beside,
-    "compare": compare_candidates,
     "evidence": collect_evidence,
     "query": query,
     "explore": explore,

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from sfumato.attacks import Outcome
 from sfumato.audits import CheckResult, Disclosure, Finding
+from sfumato.guarantees.words import Standing
 from sfumato.results import Interval, Result
 
 STEP = 0.01
@@ -54,7 +55,7 @@ class ShownAttack(Result):
     over: str  # what the advantage is over
     rounded_to: float
     sentence: str
-    standing: str | None  # whether the promise speaks of such a reader
+    standing: Standing | None  # whether the promise speaks of such a reader
     ceiling: float | None  # for the steward's eyes: it may follow from counts
 
     kept = ("ceiling",)
@@ -63,14 +64,13 @@ class ShownAttack(Result):
 def shown_attack(outcome: Outcome) -> ShownAttack:
     """An outcome without people and in steps that hide the counts behind it."""
     step = max(STEP, PEOPLE / max(outcome.targets, 1))
-    fresh = outcome.over_fresh is not None
     return ShownAttack(
         outcome.attack,
         outcome.column,
         _coarse(outcome.success, step),
         _rounded(outcome.prior, step),
         _coarse(outcome.advantage, step),
-        "the same attack without the person" if fresh else "the best guess without a release",
+        outcome.over,
         step,
         outcome.sentence,
         outcome.standing,

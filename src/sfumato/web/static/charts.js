@@ -30,12 +30,6 @@ const QUIET = "var(--quiet)";
 const LINE = "var(--line)";
 const ACCENT = "var(--accent)";
 const SOFT = "var(--bar)";
-const BAD = "var(--bad)";
-const DASHES = [
-  [1, 0],
-  [6, 4],
-  [2, 3],
-];
 
 const CONFIG = {
   background: "transparent",
@@ -183,10 +177,10 @@ export function ceilingChart() {
   );
 }
 
-/** The predicted error by size of count, a line for each series. */
-export function errorChart(series) {
+/** The predicted error by size of count. */
+export function errorChart() {
   return chart(
-    "Lines: the predicted relative error of a count, by the size of the count. The table after the chart has the figures.",
+    "A line: the predicted relative error of a count, by the size of the count. The table after the chart has the figures.",
     {
       height: 220,
       encoding: {
@@ -203,21 +197,13 @@ export function errorChart(series) {
           title: "predicted error",
           axis: { format: ".0%", tickCount: 5 },
         },
-        strokeDash: {
-          field: "series",
-          type: "nominal",
-          scale: { domain: series, range: DASHES.slice(0, series.length) },
-          legend: null,
-        },
       },
       layer: [
         { mark: { type: "line", color: ACCENT, strokeWidth: 2.5, interpolate: "monotone" } },
         {
           mark: { type: "point", color: ACCENT, filled: true, size: 34 },
           encoding: {
-            strokeDash: { value: [1, 0] },
             tooltip: [
-              told("series", "promise"),
               told("count", "a count of", ",.0f"),
               told("shown", "is wrong by about", ".1%"),
             ],
@@ -254,65 +240,4 @@ export function estimateChart(what = "estimate", of = null) {
       },
     ],
   });
-}
-
-/** What attacks reach, beside what anybody could guess and what the promise allows. */
-export function attackChart(ceiling = null) {
-  const right = "share of right guesses";
-  const line = {
-    data: { values: [{ ceiling }] },
-    mark: { type: "rule", color: BAD, strokeWidth: 2, strokeDash: [6, 3] },
-    encoding: {
-      x: shares("ceiling", right),
-      y: { value: 0 },
-      y2: { value: "height" },
-      tooltip: [told("ceiling", "highest ceiling promised", ".1%")],
-    },
-  };
-  return chart(
-    `Lines and points: how often each attack is right, filled where its adversary is inside the promise; diamonds: the best guess without any release${ceiling === null ? "" : "; dashed line: the highest ceiling promised"}. The table has the figures.`,
-    {
-      step: 24,
-      encoding: {
-        y: labels("adversary"),
-        tooltip: [
-          told("label", "attack"),
-          told("value", "right guesses", ".1%"),
-          told("low", "from", ".1%"),
-          told("high", "to", ".1%"),
-          told("prior", "without any release", ".1%"),
-          told("inside", "the promise"),
-        ],
-      },
-      layer: [
-        {
-          mark: { type: "rule", color: ACCENT, opacity: 0.55, strokeWidth: 5, strokeCap: "round" },
-          encoding: { x: shares("low", right), x2: { field: "high" } },
-        },
-        {
-          mark: { type: "point", color: ACCENT, filled: true, size: 46, opacity: 1 },
-          encoding: {
-            x: shares("value", right),
-            fill: {
-              condition: { test: "datum.inside === 'inside the promise'", value: ACCENT },
-              value: "var(--sheet)",
-            },
-            stroke: { value: ACCENT },
-          },
-        },
-        {
-          mark: {
-            type: "point",
-            shape: "diamond",
-            color: QUIET,
-            filled: true,
-            size: 60,
-            opacity: 1,
-          },
-          encoding: { x: shares("prior", right) },
-        },
-        ...(ceiling === null ? [] : [line]),
-      ],
-    },
-  );
 }

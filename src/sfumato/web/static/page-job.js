@@ -1,14 +1,13 @@
 // A job: on its way, or what became of it.
 
-import { finished, get, remove, segment, serverState, ticketed } from "./api.js";
+import { finished, get, remove, segment, serverState } from "./api.js";
 import { countingAddress } from "./counting.js";
-import { h, notice, put, sureButton, table, ticketLink } from "./dom.js";
-import { covered } from "./evidence.js";
-import { moment, percent } from "./format.js";
+import { h, notice, put, sureButton } from "./dom.js";
+import { moment } from "./format.js";
 import { jobProgress } from "./progress.js";
 import { releaseView } from "./release.js";
 
-const TITLES = { publish: "Publishing", compare: "Comparing", evidence: "Audit and attacks" };
+const TITLES = { publish: "Publishing", evidence: "Audit and attacks" };
 
 export async function showJob(page) {
   const job = await get(`/api/jobs/${segment(page.id)}`);
@@ -36,8 +35,7 @@ export async function showJob(page) {
     page.title(`${now.name || TITLES[now.kind]}: ${now.state}`);
     if (!finished(now)) running(now);
     else if (now.state !== "done") ended(now);
-    else if (now.kind === "publish") stop = await releaseView(page, now, back);
-    else compared(now);
+    else stop = await releaseView(page, now, back);
   }
 
   function head(now, title) {
@@ -105,66 +103,8 @@ export async function showJob(page) {
     );
   }
 
-  function compared(now) {
-    const rows = now.summary?.candidates ?? [];
-    put(
-      page.view,
-      head(now, "The candidates, measured"),
-      h(
-        "p",
-        null,
-        "Each candidate was published in private, asked the same questions, audited and attacked. Lower errors and lower gains are better.",
-      ),
-      table(
-        "Measured candidates",
-        [
-          { title: "candidate" },
-          { title: "audit" },
-          { title: "median error of a count", number: true },
-          { title: "gain of the strongest attack", number: true },
-          { title: "strongest attack" },
-          { title: "highest ceiling", number: true },
-          { title: "truth inside 95 %", number: true },
-          { title: "next" },
-        ],
-        rows.map((row) => measured(now, row)),
-      ),
-      h(
-        "p",
-        { class: "actions" },
-        ticketLink(
-          ticketed,
-          `/api/jobs/${segment(now.id)}/report`,
-          { class: "button main", target: "_blank", rel: "noopener" },
-          "Open the full comparison",
-        ),
-        back ? h("a", { class: "button", href: back }, "Back to the promise") : null,
-        removal(now),
-      ),
-    );
-  }
-
   await draw(job);
   return () => stop();
-}
-
-function measured(job, row) {
-  const name = row.mechanism ? `${row.guarantee} by ${row.mechanism}` : row.guarantee;
-  if (!row.feasible) return [name, row.reason || "cannot be kept", "–", "–", "–", "–", "–", ""];
-  return [
-    name,
-    h(
-      "span",
-      { class: `tag ${row.kept ? "good" : row.kept === false ? "bad" : "quiet"}` },
-      row.kept ? "holds" : row.kept === false ? "fails" : "not seen",
-    ),
-    percent(row.error),
-    percent(row.attack),
-    row.strongest ?? "–",
-    percent(row.ceiling),
-    covered(row.covered, job.summary?.covered_from),
-    h("a", { href: promiseAddress({ ...job, ...row }), "aria-label": `Use it: ${name}` }, "Use it"),
-  ];
 }
 
 function asked(job) {
@@ -176,8 +116,6 @@ function promiseAddress(job) {
   const query = new URLSearchParams();
   if (job.guarantee) query.set("g", job.guarantee);
   if (job.mechanism) query.set("m", job.mechanism);
-  for (const one of job.candidates ?? [])
-    query.append("c", `${one.guarantee}~${one.mechanism ?? ""}`);
   const text = query.toString();
   return `#/profile/${segment(job.profile)}${text ? `?${text}` : ""}`;
 }

@@ -6,7 +6,6 @@ import { moment, percent, timeText } from "./format.js";
 
 const KINDS = {
   publish: "Release",
-  compare: "Comparison",
   evidence: "Audit and attacks",
   counts: "Counts",
   cards: "Three promises",
@@ -95,7 +94,6 @@ function entry(job, refresh) {
   const trouble = h("div");
   const title = job.name || KINDS[job.kind];
   const part = job.total ? Math.min(1, job.done / job.total) : null;
-  const asked = job.guarantee ?? (job.candidates ?? []).map((one) => one.guarantee).join(" · ");
   async function drop() {
     await remove(`/api/jobs/${segment(job.id)}`);
     await refresh();
@@ -131,7 +129,7 @@ function entry(job, refresh) {
     h(
       "p",
       { class: "quiet" },
-      [job.name ? KINDS[job.kind] : null, asked, moment(job.created)].filter(Boolean).join(" · "),
+      [job.name ? KINDS[job.kind] : null, job.guarantee, moment(job.created)].filter(Boolean).join(" · "),
     ),
     finished(job)
       ? null

@@ -1,9 +1,8 @@
 // Step 3: move the promise and watch what it allows and what it costs, before anything is published.
 
 import { get, post, segment, serverState } from "./api.js";
-import { candidateTray } from "./candidates.js";
 import { commandList } from "./commands.js";
-import { freshId, h, problem, put, table } from "./dom.js";
+import { freshId, h, problem, put } from "./dom.js";
 import { plural } from "./format.js";
 import { goalBox } from "./goal.js";
 import { readByColumn, readPromise, startingValues, writeByColumn, writePromise } from "./guarantee.js";
@@ -66,19 +65,12 @@ export async function showPromise(page) {
     guarantee: chosen.text,
     mechanism: chosen.mechanism,
   }));
-  const tray = candidateTray(
-    page,
-    profile,
-    () => ({ guarantee: chosen.text, mechanism: chosen.mechanism }),
-    keep,
-  );
 
   /** Hold the choice in the address, so that a reload or a bookmark comes back to it. */
   function keep() {
     const query = new URLSearchParams();
     query.set("g", chosen.text);
     if (chosen.mechanism) query.set("m", chosen.mechanism);
-    for (const text of tray.texts()) query.append("c", text);
     page.remember(query);
   }
 
@@ -87,7 +79,6 @@ export async function showPromise(page) {
     if (redraw) drawFields();
     keep();
     panel.ask(chosen.text, chosen.mechanism, readByColumn(chosen.text) ? EACH : chosen.promise);
-    tray.changed();
     byCommand.changed();
   }
 
@@ -272,7 +263,6 @@ export async function showPromise(page) {
       ),
       panel.element,
     ),
-    tray.element,
     publishBox(profile, chosen, panel),
     byCommand.element,
   );
@@ -280,7 +270,6 @@ export async function showPromise(page) {
   return () => {
     panel.stop();
     goal.stop();
-    tray.stop();
   };
 }
 
@@ -333,32 +322,9 @@ function publishBox(profile, chosen, panel) {
     autocomplete: "off",
   });
   const button = h("button", { type: "submit", class: "main" }, "Publish under this promise");
-  const rows = h("div", { class: "beside" });
-  const look = h("button", { type: "button", onclick: showRows }, "Show ten rows as they would be");
   panel.onfeasible((feasible) => {
-    button.disabled = look.disabled = feasible === false;
-    put(rows);
+    button.disabled = feasible === false;
   });
-
-  /** Of a release that is made for it and thrown away. */
-  async function showRows() {
-    look.disabled = true;
-    put(rows, h("p", { class: "quiet", role: "status" }, "Publishing for a look, and throwing it away…"));
-    try {
-      const asked = { profile: profile.profile, guarantee: chosen.text, mechanism: chosen.mechanism };
-      const seen = await post("/api/beside", asked);
-      const side = (caption, one) => table(caption, one.columns.map((title) => ({ title })), one.rows);
-      put(
-        rows,
-        h("p", { class: "quiet" }, "Taken from each by themselves: a published row is not of the row above it."),
-        side("Ten rows of the table", seen.raw),
-        side("Ten rows as they would be published", seen.published),
-      );
-    } catch (error) {
-      put(rows, problem(error));
-    }
-    look.disabled = false;
-  }
 
   async function publish(event) {
     event.preventDefault();
@@ -400,8 +366,7 @@ function publishBox(profile, chosen, panel) {
         leftOut,
       ),
       trouble,
-      h("p", { class: "actions" }, button, look),
-      rows,
+      h("p", { class: "actions" }, button),
     ),
   );
 }

@@ -13,7 +13,7 @@ export function predictionPanel(page, profile, useNearest) {
   const words = h("div", { class: "words" });
   const headline = h("p", { class: "headline", "data-state": "waiting" }, "Predicting…");
   const ceilings = ceilingChart();
-  const errors = errorChart(["this promise"]);
+  const errors = errorChart();
   const marks = [
     ["bar", "share in the table"],
     ["tick", "ceiling"],
@@ -275,7 +275,7 @@ export function predictionPanel(page, profile, useNearest) {
   }
 
   function drawErrors(found) {
-    errors.update(errorRows(found, "this promise"));
+    errors.update(errorRows(found));
     refold(
       errorTable,
       "Predicted errors as a table",
@@ -306,7 +306,7 @@ export function predictionPanel(page, profile, useNearest) {
 }
 
 /** The error at each size of count: with several sensitive columns, that of the worst. */
-export function errorsBySize(found) {
+function errorsBySize(found) {
   const worst = new Map();
   for (const { count: size, error } of found.errors) {
     if (
@@ -323,10 +323,10 @@ export function errorsBySize(found) {
 }
 
 /** Rows for the error chart; what is worse than useless is drawn at 100 %. */
-export function errorRows(found, series) {
+function errorRows(found) {
   return errorsBySize(found)
     .filter((one) => Number.isFinite(one.error))
-    .map((one) => ({ series, count: one.count, shown: Math.min(1, one.error) }));
+    .map((one) => ({ count: one.count, shown: Math.min(1, one.error) }));
 }
 
 /** The prediction for the count that comes nearest to this size; null where there is none. */
