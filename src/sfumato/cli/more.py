@@ -7,9 +7,7 @@ from typing import Any
 
 from sfumato.cli import options
 from sfumato.cli.options import Flag, Shown, command
-from sfumato.errors import DataError
 from sfumato.pace import Progress
-from sfumato.table_options import pairs
 
 
 @command(
@@ -72,25 +70,20 @@ def complete(release: Path, out: Path, copies: int, **settings: Any) -> Shown:
     Flag("rows", int, "How many people.", ...),
     Flag("out", Path, "The Parquet file to write.", ...),
     Flag("seed", int, "The same seed gives the same table.", 0),
-    Flag("parameter", list[str], "NAME=VALUE of the generator. Repeatable."),
+    Flag("stays", int, "hospital: patients have up to so many rows.", 1, least=1),
 )
-def generate(name: str, rows: int, out: Path, seed: int, parameter: list[str] | None) -> Shown:
+def generate(name: str, rows: int, out: Path, seed: int, stays: int) -> Shown:
     """Write a realistic table without real people, to try things on."""
-    from sfumato.datasets import GENERATORS, schema, write_dataset
+    from sfumato.datasets import GENERATORS, PATIENT, write_dataset
 
-    if out.exists():
-        raise DataError(f"{str(out)!r} exists already. Choose another place, or remove it first.")
-    settings: dict[str, Any] = pairs(parameter, "--parameter")
-    write_dataset(name, rows, out, seed, **settings)
-    roles = GENERATORS[name]
-    columns = schema(name, **settings).names
-    others = [column for column in columns if column not in (*roles.quasi, roles.sensitive)]
-    whose = f" --person {others[0]}" if others else ""
+    write_dataset(name, rows, out, seed, stays)
+    (quasi, sensitive), person = GENERATORS[name], PATIENT if stays > 1 else None
+    whose = f" --person {person}" if person else ""
     return Shown(
         f"Wrote {rows:,} rows to {out}\n"
-        f"  --quasi {','.join(roles.quasi)} --sensitive {roles.sensitive}{whose}",
-        {"file": str(out), "rows": rows, "quasi": roles.quasi, "sensitive": [roles.sensitive],
-         "person": others[0] if others else None},
+        f"  --quasi {','.join(quasi)} --sensitive {sensitive}{whose}",
+        {"file": str(out), "rows": rows, "quasi": quasi, "sensitive": [sensitive],
+         "person": person},
     )  # fmt: skip
 
 
