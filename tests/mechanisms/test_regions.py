@@ -1,4 +1,4 @@
-"""Regions that are published each by itself, and people set aside so that halves can be."""
+"""Regions that are published each by itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.draws import Draws
-from sfumato.mechanisms.heterogeneous.balance import RATIO, balanced, noise
 from sfumato.mechanisms.heterogeneous.blocks import halves
 from sfumato.mechanisms.heterogeneous.buckets import check_layers, largest_shares
 from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, SetAxis
@@ -114,42 +113,6 @@ def test_a_table_that_cannot_be_cut_stays_whole() -> None:
         axes, codes, VALUES, _Stubborn((Fraction(1, 4),) * VALUES), Draws.from_seed(1)
     )
     assert sorted(whole.records.tolist()) == list(range(200))
-
-
-def test_balanced_halves_have_groups_of_equal_size() -> None:
-    """Every half keeps ℓ groups of one size; those aside have equally many of every group too."""
-    for seed in range(6):
-        axes, codes = people(9000, 0.7, seed)
-        right = axes[1].codes
-        found = balanced(codes, right, 8, Draws.from_seed(seed))
-        assert found is not None
-        parts = [*found.halves, found.aside, found.rest]
-        assert sorted(np.concatenate(parts).tolist()) == list(range(9000))
-        for side, half in enumerate(found.halves):
-            assert (right[half] == side).all()
-            counts = np.bincount(codes[half], minlength=VALUES)
-            assert int(counts.max()) <= len(half) // 8
-        assert len(found.aside) < 9000 // 10
-        check_layers((found.buckets,), np.bincount(codes[found.aside], minlength=VALUES))
-        assert (found.buckets.spread <= 1).all()
-
-
-def test_nothing_is_balanced_where_it_would_set_too_many_aside() -> None:
-    """Eight groups out of nine values: no grouping is even in both halves."""
-    codes = np.repeat(np.arange(9), 1000)
-    right = (np.arange(9000) % 1000 < np.repeat(np.arange(9) * 100, 1000)).astype(np.int64)
-    assert balanced(codes, right, 8, Draws.from_seed(1)) is None
-    axes, codes = people(8 * 511, 0.7)  # too small
-    assert balanced(codes, axes[1].codes, 8, Draws.from_seed(1)) is None
-
-
-def test_noise_has_the_stated_ratio() -> None:
-    """P(k + 1) / P(k) is 61/100: frequencies of 40,000 draws, each bound at 5 standard errors."""
-    found = noise(40_000, Draws.from_seed(3))
-    chance = {k: float((1 - RATIO) / (1 + RATIO) * RATIO ** abs(k)) for k in range(-5, 6)}
-    for k, expected in chance.items():
-        error = 5 * np.sqrt(expected * (1 - expected) / 40_000)
-        assert abs(float((found == k).mean()) - expected) < error
 
 
 @given(st.lists(st.integers(0, 80), min_size=2, max_size=20).map(np.array), st.integers(2, 6))

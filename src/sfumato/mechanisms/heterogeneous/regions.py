@@ -8,9 +8,6 @@ room at random. A region's buckets follow from its own counts; whoever exchanges
 people as the shift does leaves those counts as they are (H2 in `docs/papers.md`). That a region was
 not cut is public, too, and follows from how often values occur in halves that were not made: a
 reader who reruns the program may learn from it, so the promise is not for such a one.
-
-Where a half does not allow the promise by itself, `balance` may set a few people aside so that the
-others of both halves do.
 """
 
 from __future__ import annotations
@@ -25,9 +22,8 @@ from typing import ClassVar
 import numpy as np
 
 from sfumato.draws import Draws, IntArray, Positions
-from sfumato.mechanisms.heterogeneous.balance import Balanced, balanced
 from sfumato.mechanisms.heterogeneous.blocks import halves
-from sfumato.mechanisms.heterogeneous.buckets import Buckets, Layers
+from sfumato.mechanisms.heterogeneous.buckets import Layers
 from sfumato.mechanisms.heterogeneous.layers import diversity_layers, likeness_layers
 from sfumato.mechanisms.heterogeneous.ncp import Axis
 
@@ -61,10 +57,6 @@ class Promise(ABC):
         """Whether two halves that allow the promise are better published each by itself."""
         return True
 
-    def balanced(self, codes: IntArray, right: IntArray, draws: Draws) -> Balanced | None:
-        """Halves that allow it with few people set aside; None where that is not to be had."""
-        return None
-
 
 class Diversity(Promise):
     """ℓ-diversity of a region: no value has more than ⌊n/ℓ⌋ of its n people."""
@@ -76,9 +68,6 @@ class Diversity(Promise):
 
     def layers(self, counts: IntArray) -> Layers:
         return diversity_layers(counts, self.matches)
-
-    def balanced(self, codes: IntArray, right: IntArray, draws: Draws) -> Balanced | None:
-        return balanced(codes, right, self.matches, draws)
 
 
 class Likeness(Promise):
@@ -113,9 +102,10 @@ def regions(
     waiting, finished = [(draws.order("region start", len(codes)), "0")], list[Region]()
     while waiting:
         records, name = waiting.pop()
-        parts, done = cutting.parts(records, draws.child(f"region {name}"))
-        finished += done
+        parts = cutting.parts(records, draws.child(f"region {name}"))
         waiting += [(part, f"{name}.{index}") for index, part in enumerate(parts)]
+        if not parts:
+            finished.append(cutting.region(records))
     return finished
 
 
@@ -126,35 +116,19 @@ class _Cutting:
     values: int
     promise: Promise
 
-    def parts(self, records: IntArray, draws: Draws) -> tuple[list[IntArray], list[Region]]:
-        """Parts of a region that are to be cut further, and regions that are not."""
+    def parts(self, records: IntArray, draws: Draws) -> Sequence[IntArray]:
+        """The halves of a region that is to be cut further; none of one that is not."""
         sides = halves(records, self.axes, self.promise.places * self.promise.matches)
         if sides is None:
-            return [], [self._region(records)]
+            return []
         counts = [self._counts(side) for side in sides]
         (room,) = draws.below("room", Positions(0, 1), 1 << 20)
         use = 1 - Fraction(int(room), ROOM << 20)
-        if all(self.promise.allowed(count, use) for count in counts):
-            apart = self.promise.apart(counts[0] + counts[1], counts)
-            return (list(sides), []) if apart else ([], [self._region(records)])
-        both = np.concatenate(sides)
-        right = np.repeat([0, 1], [len(side) for side in sides])
-        balanced = self.promise.balanced(self.codes[both], right, draws)
-        if balanced is None:
-            return [], [self._region(records)]
-        done = [self._region(both[balanced.rest])] if len(balanced.rest) else []
-        if len(balanced.aside):
-            done.append(Region(both[balanced.aside], (self._wide(balanced.buckets),)))
-        return [both[side] for side in balanced.halves], done
+        allowed = all(self.promise.allowed(count, use) for count in counts)
+        return sides if allowed and self.promise.apart(counts[0] + counts[1], counts) else []
 
     def _counts(self, records: IntArray) -> IntArray:
         return np.bincount(self.codes[records], minlength=self.values)
 
-    def _region(self, records: IntArray) -> Region:
+    def region(self, records: IntArray) -> Region:
         return Region(records, self.promise.layers(self._counts(records)))
-
-    def _wide(self, buckets: Buckets) -> Buckets:
-        """Buckets for all values of the table, not only those up to the last in a region."""
-        table = np.zeros((buckets.number, self.values), np.int64)
-        table[:, : buckets.counts.shape[1]] = buckets.counts
-        return Buckets(table)
