@@ -61,7 +61,7 @@ def test_infeasible_diversity_names_witness_and_nearest(
     ("way", "message"),
     [
         ("heterogeneous(match=best)", "heterogeneous has no parameter 'match'"),
-        ("heterogeneous(marginals=some)", "must be one of counts, none"),
+        ("optimal(objective=best)", "must be one of error, loss"),
     ],
 )
 def test_bad_parameters_say_what_they_want(

@@ -187,21 +187,15 @@ def test_how_many_people_a_record_spans_is_published(tmp_path: Path) -> None:
 def test_counts_of_a_column_are_told_and_read(tmp_path: Path) -> None:
     people = make_people(500)
     table = read(people, quasi="age,sex,region", sensitive="disease")
-    for way in ("heterogeneous", "heterogeneous(marginals=none)"):
-        publish(table, "l-diversity(3)", to=tmp_path / way, mechanism=way, seed=3)
-    told, silent = (
-        open_release(tmp_path / way) for way in ("heterogeneous", "heterogeneous(marginals=none)")
-    )
-    assert not silent.plan.marginals
+    publish(table, "l-diversity(3)", to=tmp_path / "r", mechanism="heterogeneous", seed=3)
+    told = open_release(tmp_path / "r")
     counts = people["region"].value_counts().to_pylist()
     said = told.plan.marginals["region"]
     assert sorted(said.people) == sorted(count["counts"] for count in counts)
     for each in counts:
         asked = f"SELECT COUNT(*) AS n FROM release WHERE region = '{each['values']}'"
-        (row,), (blind,) = told.sql(asked).rows(), silent.sql(asked).rows()
+        (row,) = told.sql(asked).rows()
         assert row["n"] == row["n_low"] == row["n_high"] == each["counts"]
-        assert blind["n_low"] <= each["counts"] <= blind["n_high"]
-        assert blind["n_stderr"] > 0
 
 
 def test_all_values_asked_for_are_no_value_asked_for(release: OpenedRelease) -> None:

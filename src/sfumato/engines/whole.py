@@ -141,8 +141,7 @@ def write_generalized(
     if options.follow is not None:
         options.follow(generalized, _order(rows))
     columns, described = whole.columns(generalized), generalized.described()
-    if plan.marginals:
-        described["marginals"] = whole.marginals(columns, generalized.spans)
+    described["marginals"] = whole.marginals(columns, generalized.spans)
     return Written(columns, generalized.rows, described)
 
 

@@ -17,7 +17,6 @@ import numpy as np
 from sfumato.draws import Draws, IntArray
 from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, gcp
 from sfumato.mechanisms.protocol import Plan
-from sfumato.textform import Parameter
 
 Stage = Callable[[str, int, int], None]
 _ROWS_AT_ONCE = 1 << 15
@@ -85,11 +84,6 @@ class TablePlan(Plan):
 
     kind: ClassVar[str] = "generalized"
 
-    @property
-    def marginals(self) -> bool:
-        """Whether the manifest tells how many people have which quasi values."""
-        return True
-
     @abstractmethod
     def generalize(
         self, axes: Sequence[Axis], codes: IntArray, draws: Draws, progress: Stage
@@ -99,9 +93,6 @@ class TablePlan(Plan):
     def predicted_error(self) -> float:
         """Ranges and sets blur every count far more than buckets do: never chosen by itself."""
         return float("inf")
-
-
-MARGINALS = Parameter("marginals", options=("counts", "none"))
 
 
 def covers_of(

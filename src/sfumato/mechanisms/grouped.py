@@ -30,7 +30,6 @@ from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.ceilings import CeilingGuarantee
 from sfumato.guarantees.l_diversity import LDiversity
 from sfumato.mechanisms.generalized import (
-    MARGINALS,
     Generalized,
     Stage,
     TablePlan,
@@ -40,7 +39,6 @@ from sfumato.mechanisms.heterogeneous.blocks import split
 from sfumato.mechanisms.heterogeneous.ncp import Axis, Scale
 from sfumato.mechanisms.protocol import Mechanism, Standing, one_column
 from sfumato.profile import Histogram, Profile
-from sfumato.textform import Parameter
 
 NEAR = 16  # people who are near in all columns, side by side before the first cut
 
@@ -147,7 +145,6 @@ class GroupedPlan(TablePlan):
     histogram: Histogram
     ceilings: tuple[Fraction, ...]
     window: int | None = None
-    marginals: bool = True
 
     def generalize(
         self, axes: Sequence[Axis], codes: IntArray, draws: Draws, progress: Stage
@@ -199,8 +196,6 @@ class GroupingMechanism(Mechanism):
 
     standing: ClassVar[Standing] = "baseline"
     narrows: ClassVar[str] = " That is for a reader who does not know the program."
-    parameters: ClassVar[tuple[Parameter, ...]] = (MARGINALS,)
-    marginals: str
 
     def window(self, guarantee: Guarantee) -> int | None:
         """How many neighbours a row shows; None: its class."""
@@ -210,22 +205,16 @@ class GroupingMechanism(Mechanism):
         histogram = one_column(profile, self.name, guarantee)
         guarantee.require_feasible(histogram)
         ceilings = tuple(guarantee.ceilings(histogram))
-        window, marginals = self.window(guarantee), self.marginals == "counts"
-        return GroupedPlan(histogram, ceilings, window, marginals)
+        return GroupedPlan(histogram, ceilings, self.window(guarantee))
 
 
 @dataclass(frozen=True)
 class Ring(GroupingMechanism):
     """Rings of different values in classes of like people.
 
-    `marginals` is whether the manifest tells how many people have which quasi values: counts or
-    none.
-
     >>> str(Ring())
     'ring'
     """
-
-    marginals: str = "counts"
 
     name: ClassVar[str] = "ring"
     guarantees: ClassVar[tuple[type[Guarantee], ...]] = (LDiversity,)
@@ -251,17 +240,14 @@ class Ring(GroupingMechanism):
 class Burel(GroupingMechanism):
     """Homogeneous groups that keep beta-likeness or other ceilings.
 
-    `marginals` says whether the manifest tells how many people have which quasi values: counts or
-    none. Nothing in it is particular to beta-likeness: it keeps any ceilings. The authors' program
-    also limits common values further, to 1 + min(beta, -ln f) times their share f; here a promise
-    is what it says.
+    Nothing in it is particular to beta-likeness: it keeps any ceilings. The authors' program also
+    limits common values further, to 1 + min(beta, -ln f) times their share f; here a promise is
+    what it says.
 
     >>> from sfumato.guarantees import BetaLikeness
-    >>> Burel().keeps(BetaLikeness(3)), Burel().keeps(LDiversity(3)), str(Burel("none"))
-    (True, True, 'burel(marginals=none)')
+    >>> Burel().keeps(BetaLikeness(3)), Burel().keeps(LDiversity(3))
+    (True, True)
     """
-
-    marginals: str = "counts"
 
     name: ClassVar[str] = "burel"
     guarantees: ClassVar[tuple[type[Guarantee], ...]] = (CeilingGuarantee,)

@@ -17,7 +17,6 @@ from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.beta_likeness import BetaLikeness
 from sfumato.guarantees.l_diversity import LDiversity
 from sfumato.mechanisms.generalized import (
-    MARGINALS,
     Generalized,
     Stage,
     TablePlan,
@@ -30,7 +29,6 @@ from sfumato.mechanisms.heterogeneous.regions import Diversity, Likeness, Promis
 from sfumato.mechanisms.heterogeneous.sweeps import Matching, shifted
 from sfumato.mechanisms.protocol import Mechanism, Standing, one_column
 from sfumato.profile import Histogram, Profile
-from sfumato.textform import Parameter
 
 PARTS = 4  # parts of a block: rows exchange misfits within a block, values travel within it
 _WORTH_THREADS = 2_000  # people
@@ -46,7 +44,6 @@ class HeterogeneousPlan(TablePlan):
     histogram: Histogram
     ceilings: tuple[Fraction, ...]
     promise: Promise
-    marginals: bool = True
 
     def generalize(
         self, axes: Sequence[Axis], codes: IntArray, draws: Draws, progress: Stage
@@ -120,16 +117,10 @@ def _matched(
 class HeterogeneousGeneralization(Mechanism):
     """Every record gets its own matches, one out of every bucket.
 
-    `marginals` says whether the manifest tells how many people have which quasi values: counts or
-    none.
-
-    >>> str(HeterogeneousGeneralization(marginals="none"))
-    'heterogeneous(marginals=none)'
+    >>> str(HeterogeneousGeneralization())
+    'heterogeneous'
     """
 
-    marginals: str = "counts"
-
-    parameters: ClassVar[tuple[Parameter, ...]] = (MARGINALS,)
     name: ClassVar[str] = "heterogeneous"
     guarantees: ClassVar[tuple[type[Guarantee], ...]] = (LDiversity, BetaLikeness)
     sentence: ClassVar[str] = (
@@ -156,4 +147,4 @@ class HeterogeneousGeneralization(Mechanism):
         ceilings = tuple(guarantee.ceilings(histogram))
         diverse = isinstance(guarantee, LDiversity) and guarantee.open is None
         promise = Diversity(ceilings) if diverse else Likeness(ceilings)
-        return HeterogeneousPlan(histogram, ceilings, promise, self.marginals == "counts")
+        return HeterogeneousPlan(histogram, ceilings, promise)
