@@ -69,9 +69,8 @@ def merging(study: Study, name: str, printed: tuple[tuple[int, ...], int, int]) 
         rows.append((label, *domains, prod(domains), groups, study.rows / groups))
 
     add("before", [merge.count for merge in before.merges], len(before))
-    for linkage in ("components", "complete"):
-        after = study.groups(linkage)
-        add(f"after, {linkage}", [merge.count for merge in after.merges], len(after))
+    after = study.groups()
+    add("after", [merge.count for merge in after.merges], len(after))
     domains, product, mean = printed
     rows.append(("after, printed", *domains, product, None, float(mean)))
     columns = tuple(merge.column for merge in before.merges)

@@ -61,7 +61,7 @@ def test_every_group_of_300_random_tables_passes_the_exact_test() -> None:
     for number in range(300):
         profile = random_profile(generator)
         promise = ReconstructionPrivacy("0.3", "0.3", retentions[number % 3])
-        linkage = ("none", "components", "complete")[number // 3 % 3]
+        linkage = ("none", "components")[number // 3 % 2]
         way = parse_mechanism(f"sps(merge={linkage})")
         try:
             plan = way.plan(profile, promise, Draws.from_seed(number))
@@ -174,7 +174,7 @@ def test_adult_has_the_example_of_the_paper() -> None:
     assert (len(found), found.count(">50K")) == (501, 420)
 
 
-@pytest.mark.parametrize("mechanism", ["sps", "sps(merge=none)", "sps(merge=complete)"])
+@pytest.mark.parametrize("mechanism", ["sps", "sps(merge=none)"])
 def test_adult_passes_the_exact_audit(tmp_path: Path, mechanism: str) -> None:
     raw = adult()
     table = sf.read(raw, quasi=["education", "occupation", "race", "sex"], sensitive="income")

@@ -25,7 +25,7 @@ from sfumato.operators.base import dyadic_floor
 from sfumato.profile import Profile
 from sfumato.textform import Parameter
 
-LINKAGES = ("components", "complete", "none")
+LINKAGES = ("components", "none")
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class SamplingPerturbingScaling(Mechanism):
     """Perturb a sample of each personal group, and copy it back to the group's size.
 
     `merge` says which quasi values are merged first: connected `components` of the pairs that a
-    chi-square test of that `significance` does not tell apart, `complete` linkage, `none`.
+    chi-square test of that `significance` does not tell apart, or `none`.
 
     >>> str(SamplingPerturbingScaling(merge="none"))
     'sps(merge=none)'

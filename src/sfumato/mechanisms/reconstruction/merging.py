@@ -6,7 +6,7 @@ chi-square of homogeneity on the 2 × m table of the two, with one degree of fre
 table has non-empty columns: the paper's m is wrong and merges too much (errata R6).
 
 The test is not transitive, merging is (errata R7): inside a connected component there can be
-pairs that the same test tells apart. `complete` merges only sets without such a pair.
+pairs that the same test tells apart.
 """
 
 from __future__ import annotations
@@ -22,25 +22,19 @@ from sfumato.draws import BoolArray, IntArray
 from sfumato.errors import DataError
 from sfumato.mechanisms.reconstruction.tails import FloatArray
 
-Linkage = Literal["components", "complete", "none"]
+Linkage = Literal["components", "none"]
 
 _MOST_COMPARED = 12_000  # values of a column: every pair of them is in memory
-_MOST_LINKED = 4_000  # complete linkage needs more for each pair
 _LONGEST = 60  # letters of a label
 
 
 @dataclass(frozen=True, eq=False)
 class Merge:
-    """The classes of one column's values: `classes[v]` is the class of the value with code v.
-
-    `pairs` inside a class there are, of which the test tells `rejected` apart.
-    """
+    """The classes of one column's values: `classes[v]` is the class of the value with code v."""
 
     column: str
     domain: tuple[Value, ...]
     classes: IntArray
-    pairs: int
-    rejected: int
 
     @property
     def count(self) -> int:
@@ -61,7 +55,7 @@ class Merge:
         """A short name for each class, different from every other.
 
         >>> codes = np.array([0, 0, 0, 1, 0])
-        >>> Merge("age", (16, 17, 18, 19, 20), codes, 6, 0).labels()
+        >>> Merge("age", (16, 17, 18, 19, 20), codes).labels()
         ('16..18 | 20', '19')
         """
         names: list[str] = []
@@ -100,21 +94,14 @@ def merge_values(
     ('a | b', 'c')
     """
     if linkage == "none" or len(domain) < 2:
-        return Merge(column, domain, np.arange(len(domain)), 0, 0)
-    most = _MOST_LINKED if linkage == "complete" else _MOST_COMPARED
-    if len(domain) > most:
+        return Merge(column, domain, np.arange(len(domain)))
+    if len(domain) > _MOST_COMPARED:
         raise DataError(
             f"Column {column!r} has {len(domain):,} values; merge={linkage} compares at most "
-            f"{most:,}. Coarsen the column, or choose merge=none."
+            f"{_MOST_COMPARED:,}. Coarsen the column, or choose merge=none."
         )
-    ratio = pair_ratios(table, significance)
-    apart = ratio > 1
-    classes = _components(~apart) if linkage == "components" else _complete(ratio)
-    classes = _in_order(classes)
-    inside = classes[:, None] == classes[None, :]
-    pairs = (int(inside.sum()) - len(domain)) // 2
-    rejected = int((apart & inside).sum()) // 2
-    return Merge(column, domain, classes, pairs, rejected)
+    alike = pair_ratios(table, significance) <= 1
+    return Merge(column, domain, _in_order(_components(alike)))
 
 
 def pair_ratios(table: IntArray, significance: Fraction) -> FloatArray:
@@ -158,14 +145,6 @@ def _components(alike: BoolArray) -> IntArray:
     first, second = np.nonzero(alike)
     graph = coo_array((np.ones(len(first), np.int8), (first, second)), shape=alike.shape)
     return np.asarray(connected_components(graph, directed=False)[1], np.int64)
-
-
-def _complete(ratio: FloatArray) -> IntArray:
-    from scipy.cluster.hierarchy import fcluster, linkage
-    from scipy.spatial.distance import squareform
-
-    tree = linkage(squareform(ratio.astype(np.float64), checks=False), method="complete")
-    return np.asarray(fcluster(tree, 1.0, criterion="distance"), np.int64)
 
 
 def _in_order(classes: IntArray) -> IntArray:
