@@ -21,7 +21,7 @@ _FRESH = Flag(
 
 @command(
     options.TABLE,
-    Flag("guarantee", list[str], "Show what this promise would mean and cost. Repeatable."),
+    Flag("guarantee", list[str], "Show what this promise would mean. Repeatable."),
     Flag("mechanism", str, "The way to keep it."),
     roles=True,
     stage="reading",

@@ -15,13 +15,12 @@ from sfumato.draws import Draws, IntArray, Permutation
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.rho import SHARES_READER, RhoPrivacy
 from sfumato.guarantees.words import SHARES_ONLY, Reader
-from sfumato.mechanisms.described import predicted_table
 from sfumato.mechanisms.partitioning.balance import balanced_groups, neighbours_first
 from sfumato.mechanisms.partitioning.coupling import posterior_odds
 from sfumato.mechanisms.partitioning.merge import best_merging
 from sfumato.mechanisms.partitioning.part import ROUNDING, perturbed_parts
 from sfumato.mechanisms.perturbed import within
-from sfumato.mechanisms.protocol import Batch, Mechanism, PlanTable, Published, RecordPlan
+from sfumato.mechanisms.protocol import Batch, Mechanism, Published, RecordPlan
 from sfumato.operators import Parts
 from sfumato.profile import Histogram, Profile
 from sfumato.textform import Parameter
@@ -41,7 +40,6 @@ class SubTables:
     quotas: IntArray
     operator: Parts
     limits: Sequence[Fraction | None]
-    bound: float = math.inf
     coupled: bool = False
 
     @property
@@ -122,9 +120,6 @@ class PartitionedPlan(RecordPlan):
             "part_columns": {c: self.part_column(c) for c in self.columns},
         }
 
-    def description(self) -> tuple[list[PlanTable], list[str]]:
-        return [table for column, cut in self.columns.items() for table in _tables(column, cut)], []
-
     def predicted_error(self) -> float:
         return max(
             math.sqrt(len(cut.histogram.values) * cut.total_variance()) / max(cut.histogram.rows, 1)
@@ -138,42 +133,6 @@ class PartitionedPlan(RecordPlan):
             assert bool((cut.symbol_counts > 0).all()), column
             for symbol, (gain, limit) in enumerate(zip(cut.rises(), cut.limits, strict=True)):
                 assert within(gain, limit), (column, symbol, gain, limit)
-
-
-def _tables(column: str, cut: SubTables) -> list[PlanTable]:
-    """The sub-tables, and what is predicted of counts over all of them."""
-    operator, by_symbol = cut.operator, cut.symbol_counts.astype(np.float64)
-    sizes = np.array([len(part.codes) for part in operator.parts])[operator.symbol_parts]
-    kept = np.concatenate([part.operator.retentions for part in operator.parts])
-    staying = operator.total(by_symbol * (kept + (1 - kept) / sizes))
-    counts = cut.histogram.counts.astype(np.float64)
-    rows = [
-        (
-            number,
-            int(cut.quotas[number].sum()),
-            len(part.codes),
-            float(part.operator.amplification()),
-            float(part.operator.retentions.min()),
-            float(part.operator.retentions.max()),
-        )
-        for number, part in enumerate(operator.parts)
-    ]
-    return [
-        PlanTable(
-            "Sub-tables",
-            f"{column}: {len(operator.parts)} parts"
-            + ("" if cut.coupled else f", error bound {cut.bound:.4g}"),
-            ("part", "records", "values", "amplification", "least retention", "largest"),
-            rows,
-        ),
-        predicted_table(
-            cut.histogram,
-            np.divide(staying, counts, out=np.zeros_like(counts), where=counts > 0),
-            np.sqrt(operator.total(operator.variances(by_symbol))),
-            float(staying.sum() / counts.sum()),
-            operator.condition(),
-        ),
-    ]
 
 
 @dataclass(frozen=True)
@@ -193,8 +152,6 @@ class PartitionedPerturbation(Mechanism):
     ...     Profile(42, {"s": example}), RhoPrivacy("1/3", "2/3"), Draws.from_seed(1))
     >>> [part.codes for part in plan.columns["s"].operator.parts]
     [(0, 1, 2, 3, 4, 5), (3, 5, 6, 7, 8, 9)]
-    >>> round(plan.columns["s"].bound, 2)
-    2.02
     """
 
     inside: str = "uniform"
@@ -232,14 +189,13 @@ def cut_table(histogram: Histogram, guarantee: RhoPrivacy, inside: str) -> SubTa
     groups = balanced_groups(histogram.counts, protected)
     orders = [range(len(groups)), neighbours_first(groups)]
     best = best_merging(groups, protected, guarantee.rho2, orders, coupled=coupled)
-    bound = math.inf if coupled else best.bound
 
     def filled(parts: Sequence[Sequence[int]]) -> SubTables:
         quotas = np.array([groups[list(part)].sum(axis=0) for part in parts], np.int64)
         operator, limits = perturbed_parts(
             quotas, protected, guarantee.rho2, inside, coupled=coupled
         )
-        return SubTables(histogram, quotas, operator, limits, bound, coupled)
+        return SubTables(histogram, quotas, operator, limits, coupled)
 
     whole = (tuple(range(len(groups))),)
     cuts = dict.fromkeys([best.parts, whole] if coupled else [best.parts])

@@ -18,8 +18,7 @@ from sfumato.columns import value_to_json
 from sfumato.draws import Address, Draws, Positions
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.odds import OddsGuarantee
-from sfumato.mechanisms.described import predicted_table, staying
-from sfumato.mechanisms.protocol import Batch, Mechanism, PlanTable, Published, RecordPlan
+from sfumato.mechanisms.protocol import Batch, Mechanism, Published, RecordPlan
 from sfumato.operators.base import FloatArray, Operator
 from sfumato.profile import Histogram, Profile
 
@@ -113,24 +112,6 @@ class PerturbedPlan(RecordPlan):
             counts = np.array([float(share * self.rows) for share in shares])
             errors.append(relative_error(operator, counts))
         return max(errors)
-
-    def record_utility(self, column: str) -> float:
-        """The expected share of records whose value stays as it was (thesis, Definition 7)."""
-        counts = self._counts(column)
-        return float(counts @ staying(self.operators[column]) / max(counts.sum(), 1))
-
-    def description(self) -> tuple[list[PlanTable], list[str]]:
-        return [
-            predicted_table(
-                self.histograms[column],
-                staying(operator),
-                np.sqrt(operator.variances(self._counts(column))),
-                self.record_utility(column),
-                operator.condition(),
-            )
-            for column, operator in self.operators.items()
-            if not operator.needs_counts
-        ], []
 
     def _counts(self, column: str) -> FloatArray:
         if column in self.histograms:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from sfumato.blocks import BlockTree
 from sfumato.columns import Value
@@ -54,16 +54,6 @@ class Published:
     keep: BoolArray | None = None
 
 
-class PlanTable(NamedTuple):
-    """A table that a plan shows its steward; the cells of a row as the columns name them."""
-
-    name: str
-    title: str
-    columns: tuple[str, ...]
-    rows: Sequence[tuple[str | int | float | None, ...]]
-    note: str = ""
-
-
 class Plan(ABC):
     """A mechanism's decision for one profile.
 
@@ -89,10 +79,6 @@ class Plan(ABC):
     def public(self) -> dict[str, Any]:
         """The manifest's `plan`: JSON, every fact that a sentence of the release depends on, and
         nothing that the method does not disclose."""
-
-    def description(self) -> tuple[list[PlanTable], list[str]]:
-        """Tables and sentences about the plan for its steward, before anything is published."""
-        return [], []
 
     @abstractmethod
     def predicted_error(self) -> float:

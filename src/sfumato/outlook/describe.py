@@ -101,9 +101,6 @@ def describe(
     notes += steward_notes(profile, people.promise)
     notes.append("Does not protect against: " + "; ".join(guarantee.unprotected()) + ".")
     notes += words.caveats()
-    plan_tables, plan_notes = plan.description()
-    tables += [ResultTable(*table[:4], note=table.note) for table in plan_tables]
-    notes += plan_notes
     return Description(profile.rows, tables, [*marks, f"Mechanism: {mechanism}.", *notes])
 
 

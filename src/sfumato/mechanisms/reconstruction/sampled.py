@@ -12,13 +12,12 @@ import numpy as np
 
 from sfumato.draws import BoolArray, Draws, IntArray
 from sfumato.mechanisms.perturbed import relative_error
-from sfumato.mechanisms.protocol import CellPlan, Emitted, PlanTable, PublishedQuasi
-from sfumato.mechanisms.reconstruction.described import describe_sampling
+from sfumato.mechanisms.protocol import CellPlan, Emitted, PublishedQuasi
 from sfumato.mechanisms.reconstruction.drawing import draw_block
 from sfumato.mechanisms.reconstruction.groups import PersonalGroups
 from sfumato.mechanisms.reconstruction.levels import Level, levels
 from sfumato.mechanisms.reconstruction.tails import FloatArray, Setting
-from sfumato.mechanisms.reconstruction.testing import choose_samples, violations, worst_tail
+from sfumato.mechanisms.reconstruction.testing import choose_samples, worst_tail
 from sfumato.operators import Uniform
 from sfumato.profile import Histogram
 
@@ -96,9 +95,6 @@ class SampledPlan(CellPlan):
         merged = {m.column: m.to_json() for m in self.groups.merges if m.changes}
         return described | ({"merges": merged} if merged else {})
 
-    def description(self) -> tuple[list[PlanTable], list[str]]:
-        return describe_sampling(self)
-
     def predicted_error(self) -> float:
         plain = relative_error(self.operator, self.histogram.counts.astype(np.float64))
         return float(plain * np.sqrt(self.inflation))
@@ -111,12 +107,6 @@ class SampledPlan(CellPlan):
     def worst(self) -> tuple[FloatArray, BoolArray]:
         """Per published group: the smaller exact tail of its commonest value, and what is kept."""
         return worst_tail(self.groups, self.samples, self.setting)
-
-    def exposed(self, setting: Setting | None = None) -> tuple[float, float]:
-        """v_g and v_r: the shares of groups and of people that perturbation alone exposes."""
-        found = violations(self.groups, setting or self.setting)
-        people = self.groups.sizes
-        return float(found.mean()), float(people[found].sum() / people.sum())
 
     def moments(
         self, samples: IntArray, chosen: BoolArray | None = None
