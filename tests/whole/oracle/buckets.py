@@ -1,0 +1,341 @@
+"""What the reader whom a statement names concludes from a release of buckets, exactly.
+
+A *world* says who has what; worlds of one histogram are equally likely before. `likelihoods` weighs
+those that fit a release by the chance that the program, its plan included, makes that release of
+them. The reader knows the quasi-identifiers, the histogram, the program, and all draws but those
+that place people in slots and those that refuse cuts: whoever knows less is within the same
+ceilings, as the mean over what else may have been drawn.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from math import factorial, prod
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import sfumato as sf
+from sfumato.columns import in_json
+from sfumato.draws import IntArray
+from sfumato.engines.choosing import choose_plan, profile_for
+from sfumato.engines.words import Facts
+from sfumato.guarantees import jointly, parse_guarantee
+from sfumato.mechanisms import Mechanism, Plan, parse_mechanism
+from sfumato.mechanisms.buckets.plan import BucketPlan
+from sfumato.profile import BinnedCounts, Holdings, Profile
+from tests.whole.oracle.worlds import Branching, Held, Script, World, arranged, fitting, outcomes
+
+# every ceiling once more, by formulas of the papers
+CEILINGS: dict[str, Callable[[Fraction], Fraction]] = {
+    "l-diversity(2)": lambda share: Fraction(1, 2),
+    "l-diversity(3)": lambda share: Fraction(1, 3),
+    "beta-likeness(1)": lambda share: min(2 * share, Fraction(1)),
+    "beta-likeness(2)": lambda share: min(3 * share, Fraction(1)),
+    "f-privacy(theta=1.5)": lambda share: min(3 * share / 2, Fraction(1)),
+    "f-privacy(theta=2, floor=0.05)": lambda share: min(2 * share + Fraction(1, 20), Fraction(1)),
+    "f-privacy(theta=1, floor=0.2)": lambda share: min(share + Fraction(1, 5), Fraction(1)),
+    "l-diversity(2) and beta-likeness(2)": lambda share: min(3 * share, Fraction(1, 2)),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A table, what is promised (by column), and how it is kept; None lets `publish` choose."""
+
+    quasi: Mapping[str, Sequence[Any]]
+    held: World
+    promises: tuple[str, ...]
+    way: str | None
+    seed: int = 0
+    joint: bool = False
+    alone: tuple[int, ...] = ()  # people who are looked at first
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple("abc"[: len(self.promises)])
+
+    @property
+    def promise(self) -> str | dict[str, str]:
+        if len(set(self.promises)) == 1:
+            return self.promises[0]
+        return dict(zip(self.columns, self.promises, strict=True))
+
+    def table(self, world: World) -> sf.Table:
+        held = dict(zip(self.columns, map(list, zip(*world, strict=True)), strict=True))
+        return sf.read(
+            pa.table({**self.quasi, **held}),
+            quasi=list(self.quasi),
+            sensitive=list(self.columns),
+            domain={name: sorted(set(values)) for name, values in held.items()},
+        )
+
+    def marks(self, held: Held) -> list[tuple[int, Any]]:
+        """What has a ceiling."""
+        return [*enumerate(held), *([(-1, held)] if self.joint else [])]
+
+    @cached_property
+    def ceilings(self) -> dict[tuple[int, Any], Fraction]:
+        """By (column, value); of the joint promise by (−1, all values)."""
+        found, people = {}, len(self.held)
+        for column, promise in enumerate(self.promises):
+            for value, count in Counter(held[column] for held in self.held).items():
+                found[column, value] = CEILINGS[promise](Fraction(count, people))
+        if self.joint:
+            for held, count in Counter(self.held).items():
+                found[-1, held] = CEILINGS[self.promises[0]](Fraction(count, people))
+        return found
+
+
+class Planner:
+    """The program's plans of all worlds of one table, which have its quasi-identifiers and its
+    histogram: counted by the program once, then counted again for each world."""
+
+    def __init__(self, case: Case) -> None:
+        self.case, self.table = case, case.table(case.held)
+        self.guarantee = parse_guarantee(case.promise).for_columns(self.table.sensitive)
+        self.way: Mechanism | None = case.way and parse_mechanism(case.way)
+        self.profile = profile_for(self.table, self.guarantee, self.way)
+        if case.joint:
+            self.guarantee = jointly(self.guarantee, self.profile.histograms)
+        self._known: dict[Any, list[tuple[Fraction, Planned]]] = {}
+        binned = self.profile.binned
+        quasi = pa.table(dict(case.quasi))
+        self.bins = [one.of(quasi[one.column]) for one in binned.columns] if binned else []
+
+    def codes(self, world: World) -> dict[str, IntArray]:
+        found = {}
+        for name, values in zip(self.case.columns, zip(*world, strict=True), strict=True):
+            of = {value: code for code, value in enumerate(self.profile.histograms[name].values)}
+            found[name] = np.array([of[value] for value in values])
+        return found
+
+    def counted(self, world: World) -> Profile:
+        if self.profile.binned is None:
+            return self.profile
+        holdings = self.profile.holdings or Holdings.one(*self.profile.histograms.values())
+        held = holdings.numbers(self.codes(world)).tolist()
+        cells = Counter(zip(*(bins.tolist() for bins in self.bins), held, strict=True))
+        *codes, held, n = zip(*((*cell, n) for cell, n in sorted(cells.items())), strict=True)
+        binned = BinnedCounts(
+            self.profile.binned.columns,
+            tuple(np.array(code, np.uint8) for code in codes),
+            np.array(held, np.int64),
+            np.array(n, np.int64),
+        )
+        return replace(self.profile, binned=binned)
+
+    def plans(self, world: World, *branched: str) -> list[tuple[Fraction, Planned]]:
+        """What is planned of a world, with the chances of what is `branched`."""
+        profile = self.counted(world)
+        binned = profile.binned
+        counts = binned and tuple(map(bytes, [*binned.codes, binned.values, binned.counts]))
+        if (counts, branched) in self._known:  # as many people of every cell
+            return self._known[counts, branched]
+
+        def run(script: Script) -> Planned:
+            draws = Branching.seeded(self.case.seed, script, *branched)
+            return self._planned(*choose_plan(profile, self.guarantee, self.way, draws))
+
+        return self._known.setdefault((counts, branched), list(outcomes(run)))
+
+    def _planned(self, way: Mechanism, plan: Plan) -> Planned:
+        assert isinstance(plan, BucketPlan), plan
+        facts = Facts.of_plan(way, self.guarantee, plan, self.profile.histograms)
+        shown, contents = entries_of(plan.listed()), entries_of(plan.filling.listed())
+        said = str(way), str(in_json(plan.public())), *facts.statement(), *facts.caveats()
+        return Planned(plan, (*said, str(shown)), contents)
+
+    def buckets(self, planned: Planned, world: World) -> list[int]:
+        """Where the plan puts everybody."""
+        plan = planned.plan
+        block = plan.tree and plan.tree.numbers(pa.table(dict(self.case.quasi)))
+        (keys,) = plan.keys(self.codes(world), block).values()
+        ranks = np.array([int((keys[:at] == key).sum()) for at, key in enumerate(keys)])
+        return plan.bucket_of(keys, ranks).tolist()
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan, and what the world sees of it before anybody is placed."""
+
+    plan: BucketPlan
+    said: tuple[str, ...]
+    contents: tuple[tuple[int, int, int], ...]  # (bucket, combination, count), no fakes
+
+    @property
+    def made(self) -> bool:
+        return self.plan.tree is not None
+
+    @property
+    def public(self) -> tuple[Any, ...]:
+        return self.said, self.contents
+
+    @cached_property
+    def placing(self) -> Fraction:
+        """The chance of each way to place people: uniform permutations of the slots of every
+        combination in every block."""
+        parts = self.plan.filling.parts
+        block = np.repeat(parts.blocks, parts.buckets)
+        slots: Counter[tuple[int, int]] = Counter()
+        for bucket, combination, count in self.contents:
+            slots[int(block[bucket]), combination] += count
+        ways = prod(factorial(count) for *_, count in self.contents)
+        return Fraction(ways, prod(factorial(count) for count in slots.values()))
+
+
+def entries_of(listed: Iterator[tuple[IntArray, ...]]) -> tuple[tuple[int, int, int], ...]:
+    pieces = (zip(*(one.tolist() for one in entries), strict=True) for entries in listed)
+    return tuple(sorted(itertools.chain(*pieces)))
+
+
+REFUSALS = "refuse"  # in the purpose of their draws
+
+
+def likelihoods(
+    planner: Planner, released: Planned, buckets: Sequence[int], worlds: Iterator[World]
+) -> dict[World, Fraction]:
+    """The chance of a release by world: that the program plans it so, and places people so."""
+    found = {}
+    for world in worlds:
+        same = (
+            chance * planned.placing
+            for chance, planned in planner.plans(world, REFUSALS)
+            if planned.public == released.public
+        )
+        found[world] = sum(same, Fraction(0))
+    return found
+
+
+def worst_ratio(
+    case: Case, likelihood: Mapping[World, Fraction], people: Sequence[int]
+) -> tuple[Fraction, Any]:
+    """The largest posterior of these people over its ceiling, and whose it is."""
+    whole, mass = sum(likelihood.values(), Fraction(0)), Counter[tuple[int, tuple[int, Any]]]()
+    for world, chance in likelihood.items():
+        for person in people:
+            for mark in case.marks(world[person]):
+                mass[person, mark] += chance  # type: ignore[assignment]
+    assert whole > 0, "the release itself is impossible"
+    return max(
+        (weight / whole / case.ceilings[mark], (person, mark))
+        for (person, mark), weight in mass.items()
+    )
+
+
+@dataclass(frozen=True)
+class Looked:
+    """One release of a table, and its worst posterior over the ceiling."""
+
+    worlds: int
+    made: bool
+    refused: bool
+    ratio: Fraction
+    whose: Any
+
+
+def releases(planner: Planner) -> list[tuple[Planned, list[int]]]:
+    """Everything that may be public of a table under its key, and where people then stand."""
+    world = planner.case.held
+    by_public = {planned.public: planned for _, planned in planner.plans(world, REFUSALS)}
+    return [(planned, planner.buckets(planned, world)) for planned in by_public.values()]
+
+
+def look(case: Case, most: int = 3000) -> list[Looked]:
+    """Every release of a table, weighed over all worlds that fit it; where these are more than
+    `most`, over those of some buckets, everybody else known."""
+    planner, found = Planner(case), []
+    for planned, buckets in releases(planner):
+        some, worlds = sorted(set(buckets)), 1
+        Random(case.seed).shuffle(some)
+        some.sort(key=lambda bucket: bucket not in [buckets[person] for person in case.alone])
+        for at, bucket in enumerate(some):
+            worlds *= len(list(fitting(case.held, buckets, [bucket])))
+            if worlds > most:
+                some = some[:at]
+                break
+        if some:
+            fits = fitting(case.held, buckets, some)
+            likelihood = likelihoods(planner, planned, buckets, fits)
+            people = [person for person, bucket in enumerate(buckets) if bucket in some]
+            ratio, whose = worst_ratio(case, likelihood, people)
+            found.append(Looked(len(likelihood), planned.made, False, ratio, whose))
+    return found
+
+
+def enumerated(case: Case) -> dict[tuple[Any, ...], dict[World, Fraction]]:
+    """The chance of every release by world, over all worlds of the histogram, all refusals and all
+    permutations of slots: nothing is taken for granted but the draws of sizes and contents."""
+    planner, found = Planner(case), defaultdict[tuple[Any, ...], dict[World, Fraction]](dict)
+    for world in arranged(case.held):
+        for chance, planned in planner.plans(world, REFUSALS, "slots"):
+            release = *planned.public, tuple(planner.buckets(planned, world))
+            found[release][world] = found[release].get(world, Fraction(0)) + chance
+    return found
+
+
+SHARED = ("optimal", "local(min=2)", "local(min=3)", None)  # with several columns
+BUCKETS = (
+    "optimal",
+    "optimal(fakes=1)",
+    "optimal(fakes=2, association=0.5)",
+    "optimal(objective=loss)",
+    "two-size",
+    "multi-size",
+    "anatomy",
+    None,
+)
+SINGLE = [promise for promise in CEILINGS if " and " not in promise]
+
+
+def _zipf(rng: Random, kinds: int, people: int) -> list[int]:
+    """So many people of so many kinds, all of whom occur if they can."""
+    weights = [1 / (1 + kind) ** rng.choice([0, 1, 2]) for kind in range(kinds)]
+    rest = rng.choices(range(kinds), weights, k=max(0, people - kinds))
+    found = [*range(min(kinds, people)), *rest]
+    rng.shuffle(found)
+    return found
+
+
+def small(seed: int, ways: Sequence[str | None]) -> Case:
+    """Up to eight people: places of one person each, Zipf shapes, one or two sensitive columns."""
+    rng = Random(seed)
+    people, several = rng.randint(5, 8), rng.random() < 0.25
+    quasi: dict[str, list[Any]] = {
+        "town": [f"t{kind}" for kind in _zipf(rng, rng.randint(2, people), people)],
+        "age": [rng.randint(20, 20 + rng.choice([2, 5, 40])) for _ in range(people)],
+        "rich": [rng.random() < 0.5 for _ in range(people)],
+    }
+    for name in rng.sample(sorted(quasi), rng.randint(0, 2)):
+        del quasi[name]
+    drawn = [_zipf(rng, rng.randint(2, 4), people) for _ in range(1 + several)]
+    way = rng.choice([way for way in ways if not several or way in SHARED])
+    joint = several and rng.random() < 0.3
+    promises = rng.choices(SINGLE if several else list(CEILINGS), k=len(drawn))
+    if joint:
+        promises = promises[:1] * 2
+    return Case(quasi, tuple(zip(*drawn, strict=True)), tuple(promises), way, seed, joint)
+
+
+def lone(seed: int) -> Case:
+    """People alone in their place among some hundred, whose values go with the place."""
+    rng, town, held = Random(seed), [], []
+    for place, many in [("x", 120), ("y", 120), *((f"alone {n}", 1) for n in range(6))]:
+        values = {"x": "aaabbc", "y": "ddeeffg"}.get(place, "abcdefg")
+        town += [place] * many
+        held += [(rng.choice(values),) for _ in range(many)]
+    return Case(
+        {"town": town},
+        tuple(held),
+        ("l-diversity(2)",),
+        "local(min=60)",
+        seed,
+        alone=tuple(range(240, 246)),
+    )
