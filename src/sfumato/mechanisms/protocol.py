@@ -80,6 +80,10 @@ class Plan(ABC):
         """The manifest's `plan`: JSON, every fact that a sentence of the release depends on, and
         nothing that the method does not disclose."""
 
+    def notes(self) -> list[str]:
+        """Sentences for the steward alone, before anything is published."""
+        return []
+
     @abstractmethod
     def predicted_error(self) -> float:
         """Expected standard error of a count, relative, at the share and size that

@@ -14,7 +14,7 @@ from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.small_sum import SmallSum
 from sfumato.mechanisms.mixed import Mixed
 from sfumato.mechanisms.perturbed import relative_error
-from sfumato.mechanisms.protocol import Batch, Mechanism, PlanTable, Published, RecordPlan
+from sfumato.mechanisms.protocol import Batch, Mechanism, Published, RecordPlan
 from sfumato.operators import Decoy
 from sfumato.operators.decoy import NEAR
 from sfumato.profile import Histogram, Profile
@@ -103,7 +103,7 @@ class DecoyPlan(RecordPlan):
             }
         }
 
-    def description(self) -> tuple[list[PlanTable], list[str]]:
+    def notes(self) -> list[str]:
         """Values that stand in nearly every group: from hidden counts, so the manifest has none."""
         notes = []
         for column in self.columns:
@@ -114,7 +114,7 @@ class DecoyPlan(RecordPlan):
                     f"Column {column.column!r}: {list_some(named)} stand in nearly every group, so "
                     "counts of them within a condition will be very uncertain."
                 )
-        return [], notes
+        return notes
 
     def predicted_error(self) -> float:
         operators = (Decoy(len(c.counts), c.size).observed(c.counts) for c in self.columns)

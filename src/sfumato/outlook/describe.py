@@ -100,7 +100,7 @@ def describe(
     notes += people.rule.sentences() if people.rule else []
     notes += steward_notes(profile, people.promise)
     notes.append("Does not protect against: " + "; ".join(guarantee.unprotected()) + ".")
-    notes += words.caveats()
+    notes += words.caveats() + plan.notes()
     return Description(profile.rows, tables, [*marks, f"Mechanism: {mechanism}.", *notes])
 
 
