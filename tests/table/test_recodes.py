@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sfumato as sf
 from sfumato.errors import DataError, QueryError
-from sfumato.table.recodes import RECODES, Recodes
+from sfumato.table.recodes import RECODES, Recode, Recodes
 from sfumato.table.sources import find_source
 
 
@@ -80,6 +80,37 @@ def test_no_merged_value_is_rarer_than_said(counts: dict[str, int], people: int)
     alone = set(shown) == {"!"}  # everybody together may be fewer
     assert alone or min(shown.values()) >= people
     assert all(shown[v] == counts[v] for v in shown if v != "!")  # nobody else was touched
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abcdef!"), st.integers(0, 6)), min_size=1),
+    st.integers(2, 4),
+)
+@settings(max_examples=40)
+def test_rare_counts_people_and_not_their_rows(rows: list[tuple[str, int]], least: int) -> None:
+    texts, who = map(list, zip(*rows, strict=True))
+    source = find_source(pa.table({"c": texts, "who": who}))
+    kept = Recode.of(f"rare({least}, other=!)").fitted(source, "c", "who").kept
+    people = {text: {p for t, p in rows if t == text} for text in texts}
+    rest = {p for t, p in rows if t not in kept}
+    assert all(len(people[text]) >= least for text in kept)
+    assert not kept or not rest or len(rest) >= least
+
+
+def test_a_value_of_one_person_with_many_visits_does_not_stay() -> None:
+    """Nor does one whose people are left out, for want of a sensitive value."""
+    ill = ["flu"] * 60 + ["HIV"] * 30 + ["cold"] * 30
+    stays = pa.table({
+        "who": [*range(60), *[99] * 30, *range(100, 130)], "ward": ill,
+        "ill": [*ill[:90], *[None] * 29, "cold"],
+    })  # fmt: skip
+    roles = {"quasi": "ward", "sensitive": "ill", "recode": {"ward": "rare(20)"}}
+    by_row = sf.read(stays, **roles, drop="who", missing="value")
+    assert by_row.rows.domains["ward"].to_pylist() == ["HIV", "cold", "flu"]
+    by_person = sf.read(stays, **roles, person="who", missing="value")
+    assert by_person.rows.domains["ward"].to_pylist() == ["flu", "other"]
+    dropped = sf.read(stays, **roles, drop="who", missing="drop")
+    assert dropped.rows.domains["ward"].to_pylist() == ["flu", "other"]
 
 
 @pytest.mark.parametrize("name", RECODES)

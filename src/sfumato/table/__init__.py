@@ -269,7 +269,8 @@ def _coarser(
     """The table with these columns as they are published: their recodes and kinds."""
     source, recodes = table.source, dict(table.recodes)
     for column in (name for name in wanted if name in columns):
-        source, recodes[column] = wanted[column].apply(source, column)
+        needed = table.sensitive if table.missing == "drop" else ()
+        source, recodes[column] = wanted[column].apply(source, column, table.person, needed)
     kinds = {**table.kinds, **kinds_of(source, columns, numeric, categorical)}
     return replace(table, source=source, kinds=kinds, recodes=recodes)
 

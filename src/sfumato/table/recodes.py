@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
@@ -25,7 +24,9 @@ import pyarrow.compute as pc
 
 from sfumato.columns import bin_labels, edge_text
 from sfumato.errors import DataError, UsageError
+from sfumato.permutations import IntArray
 from sfumato.table.sources import ColumnMap, Source
+from sfumato.table.staging import LARGE, LocalPeople, dense_rows
 from sfumato.textform import Parameter, decimal_text, split_call
 
 THEN = " then "
@@ -164,11 +165,14 @@ class Recode(ColumnMap):
             )
         return texts.dictionary_encode()
 
-    def fitted(self, source: Source, column: str) -> Recode:
-        """The step for this column: values that fewer than `people` rows have become one, which
-        then has as many itself.
+    def fitted(
+        self, source: Source, column: str, person: str | None = None, needed: Sequence[str] = ()
+    ) -> Recode:
+        """The step for this column: values that fewer than `people` people have in some row have
+        become one, which then has as many itself. Rows are people where no column says whose they
+        are; those that lack a `needed` value do not count.
 
-        Where the rare ones together are fewer, the next rarest join them: else the release would
+        Where the people with rare ones are fewer, the next rarest join them: else the release would
         show how few they are.
 
         >>> people = pa.table({"ill": ["flu"] * 5 + ["HIV", "cold", "cold", "ulcer"]})
@@ -178,26 +182,12 @@ class Recode(ColumnMap):
         """
         if self.kind.name != "rare":
             return self
-        people, other = self.arguments
-        counts = Counter[str]()
-        for batch in source.batches([column], 1 << 20):
-            array = batch.column(0).cast(pa.string()).drop_null()
-            counted = array.value_counts().to_pylist()
-            counts.update({pair["values"]: pair["counts"] for pair in counted})
-            if len(counts) > _MOST_COUNTED:
-                raise DataError(
-                    f"Column {column!r} of {source.label} has more than {_MOST_COUNTED:,} "
-                    "different values: too many to look for rare ones. Recode it first, or drop it."
-                )
-        together = counts.pop(other, 0)
-        kept = sorted(counts, key=lambda text: (-counts[text], text))
-        while kept:
-            rarest = counts[kept[-1]]
-            if rarest >= people and (together == 0 or together >= people):
-                break
-            together += rarest
-            kept.pop()
-        return replace(self, kept=frozenset(kept))
+        least, other = self.arguments
+        texts, counts, rest = _people_by_text(source, column, other, person, needed)
+        number = len(texts)
+        while number and (counts[number - 1] < least or 0 < rest[number] < least):
+            number -= 1
+        return replace(self, kept=frozenset(texts[:number]))
 
 
 @dataclass(frozen=True)
@@ -217,7 +207,9 @@ class Recodes:
     def __str__(self) -> str:
         return THEN.join(map(str, self.steps))
 
-    def apply(self, source: Source, column: str) -> tuple[Source, Recodes]:
+    def apply(
+        self, source: Source, column: str, person: str | None = None, needed: Sequence[str] = ()
+    ) -> tuple[Source, Recodes]:
         """The source with the column recoded, and the steps as this column made them."""
         done = []
         for step in self.steps:
@@ -227,7 +219,7 @@ class Recodes:
                     f"Column {column!r} of {source.label} is {kind}; {step.kind.name} needs "
                     f"{step.kind.takes}."
                 )
-            done.append(step.fitted(source, column))
+            done.append(step.fitted(source, column, person, needed))
             source = source.mapped({column: done[-1]})
         return source, Recodes(tuple(done))
 
@@ -324,6 +316,46 @@ def _read_groups(path: str, level: int) -> dict[str, str]:
 def _group(text: str, groups: str, _: int) -> str | None:
     listed = _listed(groups)
     return listed.get(text, listed.get(REST))
+
+
+def _people_by_text(
+    source: Source, column: str, other: str, person: str | None, needed: Sequence[str]
+) -> tuple[list[str], IntArray, IntArray]:
+    """The texts of a column but for `other`, the commonest first; how many people have each; and
+    for every place in that order, how many have a text from there on, or `other`."""
+    asked = list(dict.fromkeys([column, *needed, *([person] if person else [])]))
+
+    def held(_: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for batch in source.batches(asked, 1 << 20):
+            whole = dense_rows(batch, [column, *needed])
+            arrays = [whole.column(name).cast(pa.string()) for name in (column, person or column)]
+            yield pa.RecordBatch.from_arrays(arrays, names=["text", "person"])
+
+    schema = pa.schema([("text", pa.string()), ("person", pa.string())])
+    each = "SELECT DISTINCT text, person" if person else "SELECT text, count(*) AS n"
+    query = f"{each} FROM people {'' if person else 'GROUP BY text'}"
+    pairs = pa.Table.from_batches(LocalPeople(schema, held, LARGE).sql(query, "text", "person"))
+    coded = pairs.column("text").combine_chunks().dictionary_encode()
+    texts, codes = coded.dictionary.to_pylist(), coded.indices.to_numpy()
+    if len(texts) > _MOST_COUNTED:
+        raise DataError(
+            f"Column {column!r} of {source.label} has more than {_MOST_COUNTED:,} different "
+            "values: too many to look for rare ones. Recode it first, or drop it."
+        )
+    people = np.ones(len(codes), np.int64) if person else pairs.column("n").to_numpy()
+    counts = np.bincount(codes, people, len(texts)).astype(np.int64)
+    order = sorted(range(len(texts)), key=lambda k: (texts[k] == other, -counts[k], texts[k]))
+    place = np.empty(len(texts), np.int64)
+    place[order] = np.arange(len(texts))
+    rarest = place[codes]  # of a row, or of all that a person has
+    if person:
+        owner = pairs.column("person").combine_chunks().dictionary_encode().indices.to_numpy()
+        by_person = np.zeros(int(owner.max(initial=-1)) + 1, np.int64)
+        np.maximum.at(by_person, owner, rarest)
+        rarest, people = by_person, np.ones(len(by_person), np.int64)
+    reached = np.bincount(rarest, people, len(texts) + 1).astype(np.int64)
+    listed = [texts[k] for k in order if texts[k] != other]
+    return listed, counts[order], reached[::-1].cumsum()[::-1]
 
 
 def _common(text: str, kept: frozenset[str], _: int, other: str) -> str:

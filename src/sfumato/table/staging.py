@@ -382,8 +382,13 @@ def codes_among(array: pa.Array, domain: pa.Array) -> npt.NDArray[np.int64]:
 
 def drop_missing(table: Table, batch: pa.RecordBatch) -> pa.RecordBatch:
     """With `missing="drop"`, the records that have every sensitive value."""
+    return dense_rows(batch, table.sensitive if table.missing == "drop" else ())
+
+
+def dense_rows(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+    """The records that have a value in each of these columns."""
     keep = np.ones(batch.num_rows, np.bool_)
-    for column in table.sensitive if table.missing == "drop" else ():
+    for column in columns:
         array = batch.column(column)
         absent = array.is_null(nan_is_null=pa.types.is_floating(array.type))
         keep &= ~absent.to_numpy(zero_copy_only=False)
