@@ -173,7 +173,7 @@ def test_a_value_near_the_limit_is_for_the_steward_alone() -> None:
     """That it stands in nearly every group follows from hidden counts."""
     codes = np.repeat(np.arange(4), [24, 18, 18, 16])
     plan = DecoyValues().plan(profile_of(s=codes), SmallSum(3), Draws.from_seed(1))
-    _, notes = plan.description()
+    notes = plan.notes()
     assert any("0 stand in nearly every group" in note for note in notes)
     words = Facts.of_plan(DecoyValues(), SmallSum(3), plan, plan.histograms)
     assert not any("nearly every group" in caveat for caveat in words.caveats())
