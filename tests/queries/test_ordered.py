@@ -42,11 +42,18 @@ ORDERED = [
     "QUANTILE_DISC(age, 0.3)",
     "QUANTILE_DISC(age, 0)",
     "QUANTILE_DISC(age, 1)",
+    "PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY age)",
     "MEDIAN(-age) FILTER (WHERE sex = 'F' OR age > 30)",
 ]
 
 
-@pytest.mark.parametrize("aggregate", [*ORDERED, "MIN(age)", "MAX(age * 2)", "COUNT(DISTINCT age)"])
+DESCENDING = [
+    f"PERCENTILE_{kind}(0.3) WITHIN GROUP (ORDER BY age DESC)" for kind in ("DISC", "CONT")
+]
+COUNTED = ["MIN(age)", "MAX(age * 2)", "COUNT(DISTINCT age)", *DESCENDING]
+
+
+@pytest.mark.parametrize("aggregate", [*ORDERED, *COUNTED])
 @pytest.mark.parametrize("rest", ["", " WHERE age > 30", " GROUP BY sex"])
 def test_without_sensitive_columns_it_is_counted(
     identity: OpenedRelease, aggregate: str, rest: str
@@ -164,6 +171,7 @@ def test_intervals_of_quantiles_hold(make_release: MakeRelease, share: float) ->
         ("SELECT MEDIAN(disease) FROM release", "needs a number"),
         ("SELECT MEDIAN(cost) / 2 FROM release", "a column of its own"),
         ("SELECT AVG(DISTINCT cost) FROM release", "DISTINCT inside an aggregate"),
+        (f"SELECT {DESCENDING[0]} FROM release WHERE disease = 'flu'", "Ask from below"),
         ("SELECT COUNT(*), MEDIAN(cost) FROM release", "as a question of its own"),
         ("SELECT MEDIAN(age) AS m FROM release GROUP BY sex ORDER BY m_low", "without names of"),
     ],
@@ -195,3 +203,10 @@ def test_intervals_are_not_too_wide_where_one_value_holds_many_records(
         low, high = passing(rising, bars, bars, -jump * 10, 1.959964, thresholds)
         held += low <= 9 <= high
     assert abs(held / many - 0.95) < 0.0196 + 0.01 * bool(wiggle), held / many
+
+
+def test_a_discrete_quantile_from_above_is_duckdbs(make_release: MakeRelease) -> None:
+    """It was taken for the one of 1 - p from below: 3 of the numbers 1 to 6, for 4."""
+    release = make_release(pa.table({"x": [1, 2, 3, 4, 5, 6], "ill": ["a", "b"] * 3}), ["ill"])
+    found = release.sql("SELECT PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY x DESC) FROM release")
+    assert found.value == 4

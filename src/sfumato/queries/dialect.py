@@ -36,13 +36,12 @@ def with_quantiles(tree: Node) -> Node:
     """
 
     def known(node: Node) -> Node:
-        if isinstance(node, exp.WithinGroup) and isinstance(node.this, _QUANTILES):
-            (by,) = node.expression.expressions
-            share = node.this.this.copy()
-            if by.args.get("desc"):
-                share = exp.Sub(this=exp.Literal.number(1), expression=share)
-            return type(node.this)(this=by.this.copy(), expression=share)
-        return node
+        if not isinstance(node, exp.WithinGroup) or not isinstance(node.this, _QUANTILES):
+            return node
+        (by,) = node.expression.expressions
+        if by.args.get("desc"):  # a discrete one from above is no discrete one from below
+            return node
+        return type(node.this)(this=by.this.copy(), expression=node.this.this.copy())
 
     return tree.transform(known)
 
@@ -133,6 +132,10 @@ _INSTEAD: dict[type[Node], tuple[str, str]] = {
     exp.Distinct: (
         "DISTINCT inside an aggregate",
         "Count by value with GROUP BY; how many values occur cannot be estimated.",
+    ),
+    exp.WithinGroup: (
+        "WITHIN GROUP (ORDER BY x DESC) where a sensitive column takes part",
+        "Ask from below: PERCENTILE_CONT(0.1) WITHIN GROUP (ORDER BY x) for 0.9 and DESC.",
     ),
     exp.Order: ("ORDER BY inside an aggregate", "Leave it out; sums have no order."),
 }
