@@ -217,3 +217,14 @@ def test_a_count_that_is_certain_ends_at_the_count() -> None:
     low, high = totals.interval(totals.values[0], np.zeros(1), 1.96, [1.0])
     assert totals.variance([1.0])[0] == 0
     assert low[0] <= 61 <= high[0]
+
+
+@pytest.mark.parametrize("more", ["", " AND age > 40"])
+def test_a_condition_that_no_value_satisfies_counts_nobody(
+    release: OpenedRelease, more: str
+) -> None:
+    """It ended in an IndexError."""
+    nobody = f"FROM release WHERE disease = 'flu' AND disease <> 'flu'{more}"
+    found = release.sql(f"SELECT COUNT(*) {nobody}")
+    assert (found.value, found.low, found.high) == (0, 0, 0)
+    assert len(release.sql(f"SELECT disease, COUNT(*) {nobody} GROUP BY disease")) == 0

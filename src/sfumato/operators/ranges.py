@@ -112,7 +112,7 @@ class _RangeSums:
         self, estimated: RangeEstimated, forms: Forms, statistics: Sequence[Statistic]
     ) -> None:
         pair = estimated.pair(forms)
-        self._row = np.where(pair >= 0, forms.row[pair], -1)
+        self._row = np.append(forms.row, -1)[pair]  # −1 where a line is in none
         self._rows, self._statistics = forms.rows, statistics
         self._moments = moments = estimated.moments
         pool = np.zeros(moments.classes, np.int64) if moments.pool is None else moments.pool
@@ -162,8 +162,8 @@ class _RangeSums:
         return low, high
 
     def _of_row(self, by_row: FloatArray | float) -> FloatArray:
-        """By line."""
-        return np.broadcast_to(by_row, (self._rows,))[np.maximum(self._row, 0)]
+        """By line; 0 where it is in no row."""
+        return np.append(np.broadcast_to(by_row, (self._rows,)), 0.0)[self._row]
 
     def _ends_of(self, shares: ShareSums, h: FloatArray) -> Ends:
         """Of Σ h·n by row, every line between its own ends; where h is one number or 0, what all
