@@ -87,6 +87,7 @@ def test_shares_are_what_sql_answers(tmp_path: Path, kind: str) -> None:
         )
         assert found.measure("share_of_column")[0, column] == pytest.approx(share.value)
         assert found.measure("share_of_column", "stderr")[0, column] == pytest.approx(share.stderr)
+        assert found.measure("share_of_column", "high")[0, column] == pytest.approx(share.high)
         count = release.sql(f"SELECT COUNT(*) {where} AND sex = 'F' AND disease = '{value}'")
         assert found.measure(part="high")[0, column] == pytest.approx(count.high)
 

@@ -248,6 +248,31 @@ def test_arithmetic_knows_what_its_parts_share(releases, name: str) -> None:
         assert found[f"mean{part}"] == pytest.approx(found[f"ratio{part}"], rel=1e-9)
 
 
+@pytest.mark.parametrize("name", ["uniform", "buckets", "local", "splu"])
+def test_a_factor_changes_no_rule(releases, name: str) -> None:
+    """Shares times 1.0 were −3.57 … 4.38, and averages times 1 reached beyond all ages."""
+    part = "COUNT(*) FILTER (WHERE sex = 'F')"
+    factors = {
+        f"{part} / COUNT(*)": (
+            (f"{part} * 1.0 / COUNT(*)", 1),
+            (f"100.0 * {part} / COUNT(*)", 100),
+            (f"(1 / COUNT(*)) * ({part} * 2) / 4", 0.5),
+            (f"-(CAST({part} AS DOUBLE) / COUNT(*))", -1),
+        ),
+        "AVG(age)": (("AVG(age) * 12", 12), ("-AVG(age) / 2", -0.5)),
+    }
+    value = "1" if name == "splu" else "flu"
+    rest = f"FROM release WHERE disease = '{value}' AND age < 30"
+    for plain, scaled in factors.items():
+        known = row(releases[name], f"SELECT {plain} AS a {rest}")
+        for sql, factor in scaled:
+            found = row(releases[name], f"SELECT {sql} AS a {rest}")
+            ends = sorted(factor * known[f"a_{end}"] for end in ("low", "high"))
+            assert [found["a"], found["a_stderr"], found["a_low"], found["a_high"]] == (
+                pytest.approx([factor * known["a"], abs(factor) * known["a_stderr"], *ends])
+            )
+
+
 def test_error_bars_of_arithmetic_hold(make_release: MakeRelease) -> None:
     """600 records with flu among 2,000, redrawn 250 times: the truth is inside 95 % of the time.
 

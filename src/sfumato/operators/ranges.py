@@ -163,7 +163,8 @@ class _RangeSums:
 
     def _of_row(self, by_row: FloatArray | float) -> FloatArray:
         """By line; 0 where it is in no row."""
-        return np.append(np.broadcast_to(by_row, (self._rows,)), 0.0)[self._row]
+        by_line: FloatArray = np.append(np.broadcast_to(by_row, (self._rows,)), 0.0)[self._row]
+        return by_line
 
     def _ends_of(self, shares: ShareSums, h: FloatArray) -> Ends:
         """Of Σ h·n by row, every line between its own ends; where h is one number or 0, what all

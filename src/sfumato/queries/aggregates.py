@@ -92,6 +92,7 @@ class Aggregate:
     calls: tuple[Call, ...]
     compute: Compute | None = None
     is_quotient: bool = False  # of one sum by another
+    factor: float = 1.0  # of a quotient: its answer is so many times what `compute` makes
 
     @classmethod
     def of(cls, call: Call) -> Aggregate:

@@ -201,7 +201,8 @@ class _Asked:
     def _share(self, keys: Sequence[tuple[int, Any]]) -> Aggregate:
         conditions = tuple(self._equals(self._question.keys[index], key) for index, key in keys)
         parts = (Call(COUNT, (), conditions), Call(COUNT))
-        return Aggregate(f"{parts[0].text} / COUNT(*)", parts, lambda counts: counts[0] / counts[1])
+        text = f"{parts[0].text} / COUNT(*)"
+        return Aggregate(text, parts, lambda counts: counts[0] / counts[1], is_quotient=True)
 
     @staticmethod
     def _equals(key: Term, value: Any) -> Term:

@@ -211,6 +211,9 @@ def _columns(aggregate: Aggregate, totals: Totals, quantile: float, cut: bool) -
         low, high = ends(value, stderr, quantile, gradient)
         if cut:
             value = np.fmin(np.fmax(value, low), high)
+        low, high = (low, high) if aggregate.factor > 0 else (high, low)
+        value, low, high = (aggregate.factor * numbers for numbers in (value, low, high))
+        stderr = abs(aggregate.factor) * stderr
     # what SQL divides by is noisy: a sum that is counted, or to which nobody adds, is its own NULL
     noisy = (np.diagonal(totals.noise)[:, int(aggregate.is_quotient) :] > 0).any(axis=1)
     untold = ~defined & (totals.present & np.isfinite(totals.values)).all(axis=0) & noisy

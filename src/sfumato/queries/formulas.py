@@ -42,12 +42,35 @@ def formula_of(node: Node, read: Callable[[Node], Call]) -> Aggregate:
         calls.setdefault(call.text, call)
         return list(calls).index(call.text)
 
-    compute, whole = _compiled(node, place_of), unwrap(node)
-    divided = isinstance(whole, exp.Div) and all(
-        is_aggregate(unwrap(side)) for side in (whole.this, whole.expression)
-    )
-    quotient = divided and [len(call.sums) for call in calls.values()] == [1, 1]
-    return Aggregate(as_written(node), tuple(calls.values()), compute, quotient)
+    compute, text = _compiled(node, place_of), as_written(node)
+    factor, above, below = _product(node) or (0.0, [], [])
+    parts = tuple(read(part) for part in (*above, *below))
+    single = len(calls) == 2 and [len(part.sums) for part in parts] == [1, 1]
+    if factor and len(below) == 1 and single:
+        return Aggregate(text, parts, lambda sums: sums[0] / sums[1], True, factor)
+    if factor and len(parts) == 1 and not below and parts[0].rule.ratio:
+        return Aggregate(text, parts, None, True, factor)
+    return Aggregate(text, tuple(calls.values()), compute)
+
+
+def _product(node: Node) -> tuple[float, list[Node], list[Node]] | None:
+    """The factor of a product, the aggregates above the line and those below; None of a sum."""
+    node = unwrap(node)
+    if is_aggregate(node):
+        return 1.0, [node], []
+    if isinstance(node, exp.Literal):
+        return float(node.name), [], []
+    if isinstance(node, exp.Cast | exp.Neg):
+        inner = _product(node.this)
+        return inner and (-inner[0] if isinstance(node, exp.Neg) else inner[0], *inner[1:])
+    one = other = None
+    if isinstance(node, exp.Mul | exp.Div):
+        one, other = _product(node.this), _product(node.expression)
+    if one is None or other is None:
+        return None
+    if isinstance(node, exp.Mul):
+        return one[0] * other[0], one[1] + other[1], one[2] + other[2]
+    return (one[0] / other[0], one[1] + other[2], one[2] + other[1]) if other[0] else None
 
 
 def _compiled(node: Node, place_of: Callable[[Node], int]) -> Compute:
