@@ -1,12 +1,14 @@
 """Blocks of people who are alike: a tree of cuts on quasi columns, public like the columns.
 
 The block of a record is a function of its quasi values and of nothing else, so every engine, every
-audit and every reader of a release finds the same. A cut either asks whether a number lies below
-an edge, a missing one lying below all, or whether a value is among some listed ones.
+audit and every reader of a release finds the same. A cut either asks whether a number, a date or an
+interval lies below an edge, a missing one lying below all, or whether a value is among some listed
+ones.
 """
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,11 +19,14 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import MsgspecError, convert
 
-from sfumato.columns import ManifestPart, Stated, Value, in_json, value_text, value_to_json
+from sfumato.columns import Column, ManifestPart, Stated, Value, in_json, value_text, value_to_json
 from sfumato.permutations import IntArray
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+Edge = int | float | str  # a number, or a date or time as JSON has it
 
 
 class Cut(ManifestPart, frozen=True, omit_defaults=True):
@@ -32,29 +37,40 @@ class Cut(ManifestPart, frozen=True, omit_defaults=True):
     """
 
     column: str
-    below: int | float | None = None
+    below: Edge | None = None
     values: tuple[Stated, ...] = ()
 
     def __post_init__(self) -> None:
-        if (self.below is None) != bool(self.values) or abs(self.below or 0) > 1.7e308:
+        no_number = not isinstance(self.below, str) and abs(self.below or 0) > 1.7e308
+        if (self.below is None) != bool(self.values) or no_number:
             raise ValueError("a cut needs a column, and either an edge 'below' or 'values'")
+        if isinstance(self.below, str):
+            _moment(self.below)
+
+    def fits(self, column: Column) -> bool:
+        """Whether a column has what this cut asks for."""
+        if not isinstance(self.below, str):
+            return self.below is None or column.kind == "numeric" or column.bins is not None
+        is_time = isinstance(_moment(self.below), datetime.time)
+        return column.type.startswith(("time32", "time64") if is_time else ("date", "timestamp"))
 
     def __str__(self) -> str:
         if self.below is not None:
-            return f"{self.column} below {self.below:g}"
+            edge = self.below if isinstance(self.below, str) else f"{self.below:g}"
+            return f"{self.column} below {edge}"
         return f"{self.column} {', '.join(value_text(value) for value in self.values)}"
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnBins:
-    """A quasi column in few bins: numbers by `edges`, other values one by one.
+    """A quasi column in few bins: what has an order by `edges`, other values one by one.
 
     Bin i of numbers reaches from edge i − 1 to below edge i, a missing one stands in bin 0; bin i
     of values is `values[i]`, as JSON has it, and the bin after the last everything else.
     """
 
     column: str
-    edges: tuple[float, ...] = ()
+    edges: tuple[Edge, ...] = ()
     values: tuple[Value, ...] | None = None
 
     @property
@@ -82,7 +98,7 @@ class ColumnBins:
     def first(self, cut: Cut) -> npt.NDArray[np.bool_]:
         """Which bins go to the first side of a cut, whose edge or values are among these."""
         if cut.below is not None:
-            return np.arange(self.number) <= self.edges.index(float(cut.below))
+            return np.arange(self.number) <= self.edges.index(cut.below)
         inside = set(cut.values)
         return np.array([*(value in inside for value in self.values or ()), False])
 
@@ -90,7 +106,7 @@ class ColumnBins:
         """The bin of every value, and of a missing one after them."""
         if self.values is None:
             numbers = np.append(as_numbers(values), -math.inf)
-            return np.searchsorted(np.array(self.edges), numbers, side="right")
+            return np.searchsorted(edge_numbers(self.edges, values.type), numbers, side="right")
         bin_of = {value: n for n, value in enumerate(self.values)}
         others = len(bin_of)
         shown = [*map(value_to_json, values.to_pylist()), None]
@@ -114,7 +130,10 @@ class BlockTree:
         sides = np.cumsum([1] + [-1 if cut is None else 1 for cut in self.cuts])  # still to come
         if sides[-1] != 0 or not sides[:-1].all():
             raise ValueError("the cuts and blocks of a tree do not fit together")
-        if len(self.bins) != len(self.columns):
+        kinds = {
+            (cut.column, bool(cut.values), isinstance(cut.below, str)) for cut in self.cuts if cut
+        }
+        if len(kinds) != len(self.columns):
             raise ValueError("a column is cut by numbers and by values")
 
     @property
@@ -129,11 +148,11 @@ class BlockTree:
     @cached_property
     def bins(self) -> tuple[ColumnBins, ...]:
         """The columns that are cut, by all edges or values that their cuts name."""
-        edges: dict[str, set[float]] = {}
+        edges: dict[str, set[Edge]] = {}
         values: dict[str, dict[Value, None]] = {}
         for cut in filter(None, self.cuts):
             if cut.below is not None:
-                edges.setdefault(cut.column, set()).add(float(cut.below))
+                edges.setdefault(cut.column, set()).add(cut.below)
             else:
                 values.setdefault(cut.column, {}).update(dict.fromkeys(cut.values))
         by_number = (ColumnBins(name, edges=tuple(sorted(cut))) for name, cut in edges.items())
@@ -173,11 +192,49 @@ class BlockTree:
 
 
 def as_numbers(array: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.float64]:
-    """Numbers as cuts compare them: missing ones below all others."""
+    """Numbers as cuts compare them, missing ones below all others: of dates and times microseconds,
+    of intervals their lower end.
+
+    >>> import pyarrow as pa
+    >>> as_numbers(pa.array(["[18, 65)", None, "(-inf, 18)"])).tolist()
+    [18.0, -inf, -inf]
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
+        return np.array([_lower_end(text) for text in array.to_pylist()], np.float64)
+    if pa.types.is_time(array.type):
+        array = pc.cast(array, pa.time64("us"), safe=False).cast(pa.int64())
+    elif pa.types.is_temporal(array.type):
+        array = pc.cast(array, pa.timestamp("us"), safe=False).cast(pa.int64())
     numbers = np.asarray(
         pc.fill_null(pc.cast(array, pa.float64(), safe=False), -math.inf).to_numpy(), np.float64
     )
     return np.where(np.isnan(numbers), -math.inf, numbers)
+
+
+def edge_numbers(edges: Sequence[Edge], kind: pa.DataType) -> npt.NDArray[np.float64]:
+    """The edges of a column of this type as cuts compare them."""
+    import pyarrow as pa
+
+    if not any(isinstance(edge, str) for edge in edges):
+        return np.array(edges, np.float64)
+    return as_numbers(pa.array([_moment(str(edge)) for edge in edges]).cast(kind, safe=False))
+
+
+def _lower_end(text: str | None) -> float:
+    try:
+        return float((text or "")[1:].partition(",")[0])
+    except ValueError:
+        return -math.inf
+
+
+def _moment(text: str) -> datetime.date | datetime.time:
+    """A date, a time or both, as JSON has them."""
+    for kind in (datetime.date, datetime.datetime, datetime.time):
+        try:
+            return kind.fromisoformat(text)
+        except ValueError:
+            continue
+    raise ValueError(f"{text!r} is neither a number nor a date or time")

@@ -161,14 +161,25 @@ class Cells:
 
 
 @dataclass(frozen=True, eq=False)
-class BinnedCounts:
-    """Counts by (bins of quasi columns, sensitive value), non-empty ones only.
+class QuasiCells:
+    """People by the bins of quasi-identifiers, and by nothing else; non-empty cells only.
 
-    `codes[c][i]` is the bin of column c in cell i, `values` and `counts` are by cell.
+    `codes[c][i]` is the bin of column c in cell i. `weights` are what cuts of a column count for,
+    in units of 2⁻³² (methods, section 7).
     """
 
     columns: tuple[ColumnBins, ...]
     codes: tuple[SmallArray, ...]
+    people: IntArray
+    weights: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class BinnedCounts:
+    """What people have in every cell: `counts` of them have `values`, entry by entry."""
+
+    cells: QuasiCells
+    cell: IntArray
     values: IntArray
     counts: IntArray
 

@@ -47,7 +47,7 @@ def test_cells_are_counted_in_the_order_of_their_bins() -> None:
     binned = binning.count_binned(
         declared, Holdings.one(*take_profile(declared).histograms.values())
     )
-    cells = np.stack([*binned.codes, binned.values])
+    cells = np.stack([*(code[binned.cell] for code in binned.cells.codes), binned.values])
     expected, counts = np.unique(
         np.stack([np.asarray(table.column(n)) for n in table.column_names]), axis=1, return_counts=1
     )

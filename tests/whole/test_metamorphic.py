@@ -161,12 +161,7 @@ def refused(one: Tree, other: Tree) -> int:
     return refused(one[1], other[1]) + refused(one[2], other[2])
 
 
-LOOKS = pytest.mark.xfail(reason="trees look at values", strict=False)
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=LOOKS if "local" in name else ()) for name in CEILINGS]
-)
+@pytest.mark.parametrize("name", CEILINGS)
 def test_people_of_one_bucket_exchange_their_values_and_nothing_is_another(
     name: str, tmp_path: Path
 ) -> None:
@@ -270,7 +265,6 @@ def test_what_is_fitted_follows_from_the_histogram_alone(name: str, tmp_path: Pa
     assert after == before
 
 
-@LOOKS
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in CEILINGS if "local" in name])
 def test_a_refused_cut_comes_out_otherwise_as_seldom_as_it_may(

@@ -190,7 +190,7 @@ def test_every_mechanism_is_looked_at() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "number",
-    [pytest.param(0, marks=pytest.mark.xfail(strict=True, reason="trees look at values")), 1],
+    [0, 1],
 )
 def test_all_of_it(number: int) -> None:
     family = list(families(500))[number]()

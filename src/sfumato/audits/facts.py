@@ -187,7 +187,7 @@ def _cuts_follow(case: AuditCase, nodes: Sequence[BlockNode]) -> bool:
     cuts = [node for node in nodes if node.column is not None]
     return all(
         node.column in bins
-        and (node.below is None or float(node.below) in bins[node.column].edges)
+        and (node.below is None or node.below in bins[node.column].edges)
         and {*(node.values or ())} <= {*(bins[node.column].values or ())}
         for node in cuts
     )

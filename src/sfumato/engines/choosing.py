@@ -15,6 +15,7 @@ from sfumato.errors import UsageError
 from sfumato.guarantees import DEFAULT_PROMISE, Guarantee
 from sfumato.guarantees.value_table import label
 from sfumato.mechanisms import MECHANISMS, Mechanism, Plan, mechanisms_for
+from sfumato.mechanisms.buckets import LocalBuckets, OptimalBuckets
 from sfumato.profile import Holdings, Profile
 from sfumato.table import Table
 from sfumato.table.staging import no_progress, stage
@@ -88,7 +89,8 @@ def choose_plan(
     runs: tuple[type[Plan], ...] = (Plan,),
     progress: Progress = no_progress,
 ) -> tuple[Mechanism, Plan]:
-    """The given mechanism's plan, or the plan with the smallest predicted error.
+    """The given mechanism's plan, or the plan with the smallest predicted error; where that is one
+    of optimal buckets, of local ones if they serve.
 
     Plans whose promise is narrower than the guarantee are only made when they are named.
     `runs` are the kinds of plan that the engine can run. Draws under a key file belong to people,
@@ -99,7 +101,10 @@ def choose_plan(
         # a profile that counts no groups of people is enough for the others
         possible = [candidate for candidate in possible if not candidate.needs_bins] or possible
     named = " and ".join(str(candidate) for candidate in possible)
-    planning = draws.child("plan")
+    planning, local = draws.child("plan"), None
+    if mechanism is None:  # errors of blocks follow from what groups of people have
+        local = next((each for each in possible if isinstance(each, LocalBuckets)), None)
+        possible = [candidate for candidate in possible if candidate is not local]
     plans = []
     for done, candidate in enumerate(possible):
         progress(f"planning {candidate}", done, len(possible))
@@ -121,9 +126,12 @@ def choose_plan(
             )
     if mechanism is None:  # a default does not change the adversary, if it can be helped
         plans = [(candidate, plan) for candidate, plan in plans if not plan.narrower] or plans
-    if len(plans) == 1:  # what it would be compared by may take a while
-        return plans[0]
-    return min(plans, key=lambda pair: pair[1].compared_error(guarantee))
+    best = plans[0]  # what it would be compared by may take a while
+    if len(plans) > 1:
+        best = min(plans, key=lambda pair: pair[1].compared_error(guarantee))
+    if local and isinstance(best[0], OptimalBuckets) and local.serves(profile, guarantee):
+        return local, local.plan(profile, guarantee, planning)
+    return best
 
 
 def left_out_share(given: object) -> Fraction:

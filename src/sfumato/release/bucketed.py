@@ -105,17 +105,14 @@ class BucketedRelease(Release):
         return isinstance(domain, Values) and counts is not None and len(counts) == len(domain)
 
     def _read_blocks(self, plan: BucketedPart) -> None:
-        kinds = {column.name: column.kind for column in self.quasi}
+        columns = {column.name: column for column in self.quasi}
         try:
             tree, leaves = BlockTree.from_json([in_json(node) for node in plan.blocks])
         except ValueError as error:
             raise BundleError(f"The plan of {self.where} has 'blocks', but {error}.") from None
         self.tree = tree
         for cut in tree.cuts:
-            if cut is not None and (
-                cut.column not in kinds
-                or (cut.below is not None and kinds[cut.column] != "numeric")
-            ):
+            if cut is not None and not (cut.column in columns and cut.fits(columns[cut.column])):
                 raise BundleError(
                     f"The plan of {self.where} cuts blocks by {cut}, which no quasi-identifier has."
                 )

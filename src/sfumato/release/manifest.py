@@ -133,7 +133,7 @@ class BlockNode(ManifestPart, frozen=True, omit_defaults=True):
     """A cut of a tree of blocks, by an edge or by values; or one of its blocks."""
 
     column: str | None = None
-    below: int | float | None = None
+    below: int | float | str | None = None
     values: tuple[Stated, ...] | None = None
     buckets: Annotated[int, Meta(ge=1, lt=1 << 62)] | None = None
     histogram: Counts | None = None

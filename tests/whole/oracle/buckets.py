@@ -108,7 +108,9 @@ class Planner:
         self._known: dict[Any, list[tuple[Fraction, Planned]]] = {}
         binned = self.profile.binned
         quasi = pa.table(dict(case.quasi))
-        self.bins = [one.of(quasi[one.column]) for one in binned.columns] if binned else []
+        cells = binned and {cell: n for n, cell in enumerate(zip(*binned.cells.codes, strict=True))}
+        bins = [one.of(quasi[one.column]) for one in binned.cells.columns] if binned else []
+        self.cell = [cells[each] for each in zip(*bins, strict=True)] if cells else []
 
     def codes(self, world: World) -> dict[str, IntArray]:
         found = {}
@@ -122,21 +124,19 @@ class Planner:
             return self.profile
         holdings = self.profile.holdings or Holdings.one(*self.profile.histograms.values())
         held = holdings.numbers(self.codes(world)).tolist()
-        cells = Counter(zip(*(bins.tolist() for bins in self.bins), held, strict=True))
-        *codes, held, n = zip(*((*cell, n) for cell, n in sorted(cells.items())), strict=True)
-        binned = BinnedCounts(
-            self.profile.binned.columns,
-            tuple(np.array(code, np.uint8) for code in codes),
-            np.array(held, np.int64),
-            np.array(n, np.int64),
+        entries = Counter(zip(self.cell or [0] * len(held), held, strict=True))
+        (cell, values), n = (
+            zip(*sorted(entries), strict=True),
+            [e for _, e in sorted(entries.items())],
         )
-        return replace(self.profile, binned=binned)
+        counts = (np.array(each, np.int64) for each in (cell, values, n))
+        return replace(self.profile, binned=BinnedCounts(self.profile.binned.cells, *counts))
 
     def plans(self, world: World, *branched: str) -> list[tuple[Fraction, Planned]]:
         """What is planned of a world, with the chances of what is `branched`."""
         profile = self.counted(world)
         binned = profile.binned
-        counts = binned and tuple(map(bytes, [*binned.codes, binned.values, binned.counts]))
+        counts = binned and tuple(map(bytes, [binned.cell, binned.values, binned.counts]))
         if (counts, branched) in self._known:  # as many people of every cell
             return self._known[counts, branched]
 

@@ -1,19 +1,22 @@
 """Local buckets: people are mixed with people like them only (methods, section 7).
 
-A tree of cuts on quasi columns makes blocks (`tree`); inside each, buckets are planned and mixed as
-everywhere else, under the ceilings of the whole table. So the ceilings hold in every bucket, just
-as without blocks. Two things change. A block wholly inside a condition is counted exactly, so
-answers are sharper; and inside a block quasi columns say little about the value, so whoever knows
-how they hang together learns less.
+A tree of cuts on quasi-identifiers makes blocks (`tree`); inside each, buckets are planned and
+mixed as everywhere else. A block wholly inside a condition is counted exactly, so answers are
+sharper; and inside a block quasi-identifiers say little about the value, so whoever knows how they
+are associated learns less.
+
+What is public tells nothing beside the buckets, but for one thing: that a cut was refused may raise
+the odds of a value by `tree.ODDS`. So where a cut was refused buckets keep ceilings f'' whose odds
+are lower by as much (`tree.inside_blocks`), and f' is what a reader can conclude at most.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Self, TypeVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -25,46 +28,37 @@ from sfumato.guarantees.ceilings import CeilingGuarantee
 from sfumato.mechanisms.buckets.exchange import fill
 from sfumato.mechanisms.buckets.feasible import holdings_of, limits_of
 from sfumato.mechanisms.buckets.filling import Filling, Listed
-from sfumato.mechanisms.buckets.foresight import CountedBlocks
+from sfumato.mechanisms.buckets.foresight import BinnedBlocks
 from sfumato.mechanisms.buckets.plan import BucketPlan
-from sfumato.mechanisms.buckets.settings import Choice, Limits
+from sfumato.mechanisms.buckets.settings import Choice, Limits, setting_of
 from sfumato.mechanisms.buckets.spread import best_foreseen
-from sfumato.mechanisms.buckets.tree import Node, Room, grow
-from sfumato.mechanisms.buckets.ways import OptimalBuckets, mixed
+from sfumato.mechanisms.buckets.tree import Node, fewest_people, grow, inside_blocks
+from sfumato.mechanisms.buckets.ways import PIECES, OptimalBuckets, mixed
 from sfumato.mechanisms.mixed import BucketParts
 from sfumato.mechanisms.protocol import Mechanism
-from sfumato.profile import BinnedCounts, Holdings, Profile
+from sfumato.profile import Holdings, Profile, QuasiCells
 from sfumato.textform import Parameter
 
-USUAL_LEAST = 200
-MOST_BLOCKS = 1000
-PIECES = (128, 32)  # that a block is mixed in, and each of its parts at least
+IN_BLOCKS = (128, 32)  # pieces that a block is mixed in, and each of its parts at least
+_FULL, _SOME_BLOCKS = Fraction(3, 4), 8  # of f'', and blocks: where `publish` takes this mechanism
 _DEVIATION = 0.025  # P = o + this·o²: a tenth of the people, whose counts are half off (τ² = 1/4)
 _SIZES = 8  # of buckets, that are tried in a block
-Filled = TypeVar("Filled")
 
 
 @dataclass(frozen=True)
 class LocalBuckets(Mechanism):
-    """Blocks of at least `min` people, or a thousandth of the table, cut by `columns` or by all.
+    """Blocks cut by `columns`, divided by semicolons, or by all quasi-identifiers.
 
-    Of every value a block has at most `slack` times what its ceiling allows; buckets have at most
-    `max_size` people. `columns` are divided by semicolons.
+    Both sides of a cut have `min` people, or without it as many as `tree.fewest_people` says.
 
     >>> str(LocalBuckets(min="800", columns="age;sex"))
     'local(min=800, columns=age;sex)'
     """
 
-    max_size: int | None = None
-    min: int = USUAL_LEAST
-    slack: Fraction = Fraction(1)
+    min: int | None = None
     columns: str = ""
 
-    parameters: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("max_size", least=1, whole=True),
-        Parameter("min", least=1, whole=True),
-        Parameter("slack", above=0, most=1),
-    )
+    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("min", least=1, whole=True),)
     name: ClassVar[str] = "local"
     guarantees: ClassVar[tuple[type[Guarantee], ...]] = (CeilingGuarantee,)
     sentence: ClassVar[str] = (
@@ -80,30 +74,62 @@ class LocalBuckets(Mechanism):
         return []
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BucketPlan:
-        """Cut as far as it is worth it; where no cut is, all people are one block."""
+        """Blocks where cuts are made; where none can be, the plan of `optimal`."""
         holdings = holdings_of(self.name, profile, guarantee)
         limits, binned = limits_of(holdings, guarantee), profile.binned
         if binned is None:
             raise UsageError(f"{self} looks at groups of people: count them first.")
-        least = max(self.min, holdings.people // MOST_BLOCKS)
-        root = grow(binned, Room(holdings, limits, self.slack, least), self._named(binned))
-        several = len(holdings.views) > 1
-        filled = self._listed if several else self._mixed
-        node, filling = filled(root, holdings, limits, draws) if root.sides else (root, None)
-        if filling is None or node.sides is None:
-            return OptimalBuckets(self.max_size).plan(profile, guarantee, draws)
-        counts = filling.parts.by_block
+        root, block = self.unrefused(binned.cells, holdings, limits)
+        combinations = len(holdings.counts)
+        keys = block[binned.cell] * combinations + binned.values
+        flat = np.bincount(keys, binned.counts, root.after * combinations)
+        counts = flat.astype(np.int64).reshape(root.after, combinations)
+        tight = inside_blocks(limits)
+        root = root.tested(holdings.by_mark(counts), counts.sum(axis=1), tight, draws)
+        blocks = root.blocks()
+        if not (blocks[0].refused or blocks[1:]):
+            return OptimalBuckets().plan(profile, guarantee, draws)
+        counts = np.add.reduceat(counts, [node.first for node in blocks], axis=0)
+        block_limits = tuple(tight if node.refused else limits for node in blocks)
+        filled = _listed if len(holdings.views) > 1 else _mixed
+        filling = filled(blocks, counts, holdings, block_limits, draws)
         slots = draws.permutation("slots", counts.reshape(-1))
-        block = np.zeros(len(binned.counts), np.int64)
-        for number, leaf in enumerate(node.blocks()):
-            block[leaf.cells] = number
-        counted = CountedBlocks(binned, block)
-        return BucketPlan(holdings, limits, filling, slots, node.tree(), counted)
+        number = np.repeat(np.arange(len(blocks)), [node.after - node.first for node in blocks])
+        binned_blocks = BinnedBlocks(binned, number[block])
+        return BucketPlan(
+            holdings, limits, filling, slots, root.tree(), block_limits, binned_blocks
+        )
 
-    def _named(self, binned: BinnedCounts) -> tuple[str, ...]:
+    def serves(self, profile: Profile, guarantee: Guarantee) -> bool:
+        """Whether blocks are worth more than they cost, from quasi-identifiers and the whole
+        table's histogram: values leave room under f'', and there are some blocks if none is
+        refused."""
+        if profile.binned is None:
+            return False
+        holdings = holdings_of(self.name, profile, guarantee)
+        limits = limits_of(holdings, guarantee)
+        roomy = Limits(tuple(_FULL * top for top in inside_blocks(limits).ceilings))
+        marks = holdings.by_mark(holdings.counts)
+        if bool((marks > roomy.table([holdings.people])[0]).any()):
+            return False
+        root, _ = self.unrefused(profile.binned.cells, holdings, limits)
+        return root.after >= _SOME_BLOCKS
+
+    def unrefused(
+        self, cells: QuasiCells, holdings: Holdings, limits: Limits
+    ) -> tuple[Node, IntArray]:
+        """The tree if no cut is refused, which sees no value beside the whole table's histogram,
+        and the block of every cell; everybody is one block where f'' is below some share."""
+        named = self._named(cells)
+        marks, people = holdings.by_mark(holdings.counts), holdings.people
+        if bool((marks > inside_blocks(limits).table([people])[0]).any()):
+            return Node("", 0, 1), np.zeros(len(cells.people), np.int64)
+        return grow(cells, self.min or fewest_people(holdings, limits), named)
+
+    def _named(self, cells: QuasiCells) -> tuple[str, ...]:
         """The columns to cut."""
         named = tuple(name.strip() for name in self.columns.split(";") if name.strip())
-        cuttable = [bins.column for bins in binned.columns]
+        cuttable = [bins.column for bins in cells.columns]
         if strangers := [name for name in named if name not in cuttable]:
             raise UsageError(
                 f"The 'columns' parameter of {self.name} names {list_some(strangers)}. Quasi-"
@@ -111,67 +137,50 @@ class LocalBuckets(Mechanism):
             )
         return named
 
-    def _mixed(
-        self, root: Node, holdings: Holdings, limits: Limits, draws: Draws
-    ) -> tuple[Node, Filling | None]:
-        """Blocks of one sensitive column: a few sizes each, all mixed at once."""
-        node, choices = _blocks(root, lambda node: self._choice(node.counts, limits))
-        return node, mixed(choices, limits, draws, PIECES) if choices else None
 
-    def _choice(self, counts: IntArray, limits: Limits) -> Choice | None:
-        """The best foreseen setting of a block that can be filled; None where none can."""
-        codes = np.flatnonzero(counts)
-        largest = self.max_size or int(counts.sum())
-        view = counts[codes], limits.of(codes)
-        best = best_foreseen([view], largest, _SIZES, _DEVIATION)
-        if best is None:
-            return None
-        setting, (of_block,) = best
-        shares = np.zeros((len(setting), len(counts)), np.int64)
-        shares[:, codes] = of_block
-        return Choice(setting, shares)
-
-    def _listed(
-        self, root: Node, holdings: Holdings, limits: Limits, draws: Draws
-    ) -> tuple[Node, Filling | None]:
-        """Blocks of several sensitive columns, which share buckets."""
-
-        def filled(node: Node) -> Listed | None:
-            chosen = np.flatnonzero(node.counts)
-            of_node = dataclasses.replace(
-                holdings, of=holdings.of[chosen], counts=node.counts[chosen]
-            )
-            path = draws.child(f"block {node.own[0] if len(node.own) else 0}")
-            filling = fill(of_node, limits, self.max_size, path)
-            if filling is None:
-                return None
-            counts = np.zeros((len(filling.parts.sizes), len(holdings.counts)), np.int64)
-            counts[:, chosen] = filling.parts.counts
-            parts = dataclasses.replace(filling.parts, counts=counts)
-            return Listed(parts, chosen[filling.places])
-
-        node, blocks = _blocks(root, filled)
-        if not blocks:
-            return node, None
-        block_parts = [block.parts for block in blocks]
-        numbers = np.repeat(
-            np.arange(len(block_parts)), [len(parts.sizes) for parts in block_parts]
-        )
-        whole = BucketParts(
-            numbers,
-            np.concatenate([parts.sizes for parts in block_parts]),
-            np.concatenate([parts.buckets for parts in block_parts]),
-            np.concatenate([parts.counts for parts in block_parts]),
-        )
-        return node, Listed(whole, np.concatenate([block.places for block in blocks]))
+def _mixed(
+    blocks: Sequence[Node],
+    counts: IntArray,
+    holdings: Holdings,
+    limits: Sequence[Limits],
+    draws: Draws,
+) -> Filling:
+    """Blocks of one sensitive column: a few sizes each, all mixed at once."""
+    choices = [_choice(inside, of_block) for inside, of_block in zip(counts, limits, strict=True)]
+    return mixed(choices, limits, draws, IN_BLOCKS if len(blocks) > 1 else PIECES)
 
 
-def _blocks(node: Node, filled: Callable[[Node], Filled | None]) -> tuple[Node, list[Filled]]:
-    """The blocks of a branch, filled; where one cannot be, the branch is one block."""
-    if node.sides is not None:
-        (one, before), (other, after) = (_blocks(side, filled) for side in node.sides)
-        if before and after:
-            return dataclasses.replace(node, sides=(one, other)), before + after
-        node = node.uncut()
-    blocks = filled(node)
-    return node, [] if blocks is None else [blocks]
+def _choice(counts: IntArray, limits: Limits) -> Choice:
+    """The best foreseen setting of a block; the last resort is one bucket of everybody."""
+    codes, people = np.flatnonzero(counts), int(counts.sum())
+    best = best_foreseen([(counts[codes], limits.of(codes))], people, _SIZES, _DEVIATION)
+    if best is None:
+        return Choice(setting_of([people], [1]), counts[None])
+    setting, (of_block,) = best
+    shares = np.zeros((len(setting), len(counts)), np.int64)
+    shares[:, codes] = of_block
+    return Choice(setting, shares)
+
+
+def _listed(
+    blocks: Sequence[Node],
+    counts: IntArray,
+    holdings: Holdings,
+    limits: Sequence[Limits],
+    draws: Draws,
+) -> Filling:
+    """Blocks of several sensitive columns, which share buckets."""
+    parts, places = list[BucketParts](), list[IntArray]()
+    for number, (node, inside) in enumerate(zip(blocks, counts, strict=True)):
+        chosen = np.flatnonzero(inside)
+        of_block = dataclasses.replace(holdings, of=holdings.of[chosen], counts=inside[chosen])
+        filling = fill(of_block, limits[number], None, draws.child(f"block {node.path}"))
+        assert filling is not None, "everybody in one bucket keeps the limits of a tested block"
+        shares = np.zeros((len(filling.parts.sizes), counts.shape[1]), np.int64)
+        shares[:, chosen] = filling.parts.counts
+        at = np.full(len(shares), number)
+        parts.append(dataclasses.replace(filling.parts, blocks=at, counts=shares))
+        places.append(chosen[filling.places])
+    fields = ("blocks", "sizes", "buckets", "counts")
+    joined = (np.concatenate([getattr(part, name) for part in parts]) for name in fields)
+    return Listed(BucketParts(*joined), np.concatenate(places))

@@ -19,7 +19,7 @@ from sfumato.draws import BoolArray, Draws, IntArray, Permutation
 from sfumato.mechanisms.buckets.association import Records, barred_values
 from sfumato.mechanisms.buckets.fakes import Fakes, odds_weights
 from sfumato.mechanisms.buckets.filling import Entries, Filling
-from sfumato.mechanisms.buckets.foresight import CountedBlocks
+from sfumato.mechanisms.buckets.foresight import BinnedBlocks
 from sfumato.mechanisms.buckets.foretold import SizedLaw, identified_by_parts
 from sfumato.mechanisms.buckets.settings import (
     Limits,
@@ -27,7 +27,7 @@ from sfumato.mechanisms.buckets.settings import (
     mean_squared_error,
     setting_of,
 )
-from sfumato.mechanisms.mixed import SmallArray
+from sfumato.mechanisms.mixed import BucketParts, SmallArray
 from sfumato.mechanisms.protocol import Batch, Published, RecordPlan
 from sfumato.profile import Holdings, Profile
 
@@ -53,7 +53,8 @@ class BucketPlan(RecordPlan):
     filling: Filling
     slots: Permutation  # by (block, combination)
     cuts: BlockTree = field(default_factory=BlockTree)
-    blocks: CountedBlocks | None = None  # what there is to compare them with
+    block_limits: tuple[Limits, ...] = ()  # of every block, where they are not `limits`
+    blocks: BinnedBlocks | None = None  # what predictions for the steward look at
     fakes: Fakes | None = None
     association: Fraction | None = None  # fakes are ruled out as reals are, at this threshold
 
@@ -219,11 +220,17 @@ class BucketPlan(RecordPlan):
 
     # -- what it is worth ----------------------------------------------------------------------
 
+    @property
+    def _allowed(self) -> IntArray:
+        """How many of every mark a bucket of each part may hold."""
+        return allowed_by_part(self.filling.parts, self.block_limits or (self.limits,))
+
     def foretold(self, view: int = 0) -> SizedLaw:
         """What answers will be off by for the values of a view, told from sizes."""
         parts, holdings = self.filling.parts, self.holdings
-        limits = self.limits.of(np.arange(*holdings.starts[view:][:2]))
-        shares = np.zeros((len(parts.sizes), len(limits.ceilings)), np.int64)
+        low, high = int(holdings.starts[view]), int(holdings.starts[view + 1])
+        allowed = self._allowed[:, low:high]
+        shares = np.zeros((len(allowed), high - low), np.int64)
         np.add.at(shares.T, holdings.of[:, view], parts.counts.T)
         people = np.zeros((self.cuts.blocks, shares.shape[1]), np.int64)
         np.add.at(people, parts.blocks, shares)
@@ -232,7 +239,7 @@ class BucketPlan(RecordPlan):
             parts.sizes,
             parts.buckets,
             shares,
-            limits.table(parts.sizes),
+            allowed,
             people[parts.blocks],
         )
         identified = np.zeros(people.shape)
@@ -242,8 +249,6 @@ class BucketPlan(RecordPlan):
     def predicted_error(self) -> float:
         """√(m·Σ Var(n̂_x))/N, for as many records as the table has, drawn anew; of several columns
         that of the one which is told worst."""
-        if self.blocks is not None:
-            return self.blocks.error(self)
         return max(self.foretold(view).error() for view in range(len(self.holdings.columns)))
 
     def check(self) -> None:
@@ -255,15 +260,22 @@ class BucketPlan(RecordPlan):
         assert self.cuts.blocks == len(parts.by_block), self.cuts
         self.filling.check()
         sizes, marks = parts.bucket_sizes(), int(self.holdings.starts[-1])
-        filled = np.zeros_like(sizes)
+        allowed, filled = self._allowed, np.zeros_like(sizes)
+        part_of_bucket = np.repeat(np.arange(len(parts.sizes)), parts.buckets)
         for bucket, combination, count in self.filling.listed():
             np.add.at(filled, bucket, count)
             keys = (bucket[:, None] * marks + self.holdings.mark[combination]).reshape(-1)
             met, inverse = np.unique(keys, return_inverse=True)
             many = np.bincount(inverse.reshape(-1), np.repeat(count, self.holdings.of.shape[1]))
-            for size in np.unique(sizes[met // marks]):
-                here = sizes[met // marks] == size
-                allowed = self.limits.table([size])[0]
-                broken = many[here] > allowed[met[here] % marks]
-                assert not broken.any(), (size, met[here][broken][:1] % marks)
+            broken = many > allowed[part_of_bucket[met // marks], met % marks]
+            assert not broken.any(), (sizes[met[broken] // marks][:1], met[broken][:1] % marks)
         assert np.array_equal(filled, sizes), "a bucket has another size than was planned"
+
+
+def allowed_by_part(parts: BucketParts, limits: Sequence[Limits]) -> IntArray:
+    """How many of every mark a bucket of each part may hold, under the limits of its block."""
+    allowed = np.zeros((len(parts.sizes), len(limits[0].ceilings)), np.int64)
+    for distinct in {id(of_block): of_block for of_block in limits}.values():
+        blocks = np.array([of_block is distinct for of_block in limits])
+        allowed[blocks[parts.blocks]] = distinct.table(parts.sizes[blocks[parts.blocks]])
+    return allowed

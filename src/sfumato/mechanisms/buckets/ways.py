@@ -26,7 +26,7 @@ from sfumato.mechanisms.buckets.feasible import (
 from sfumato.mechanisms.buckets.filling import Listed
 from sfumato.mechanisms.buckets.multi_size import recursive_multi_size
 from sfumato.mechanisms.buckets.optimal import optimal_setting
-from sfumato.mechanisms.buckets.plan import BucketPlan
+from sfumato.mechanisms.buckets.plan import BucketPlan, allowed_by_part
 from sfumato.mechanisms.buckets.settings import (
     Choice,
     Limits,
@@ -46,10 +46,10 @@ PIECES = (4096, 128)  # that a block is mixed in, and each of its parts at least
 
 
 def mixed(
-    choices: Sequence[Choice], limits: Limits, draws: Draws, pieces: tuple[int, int]
+    choices: Sequence[Choice], limits: Sequence[Limits], draws: Draws, pieces: tuple[int, int]
 ) -> Mixed:
-    """The settings of blocks, filled by mixing: all parts of a block are cut into so many pieces
-    together, and each part at least into so many."""
+    """The settings of blocks under their limits, filled by mixing: all parts of a block are cut
+    into so many pieces together, and each part at least into so many."""
     parts = [part for choice in choices for part in choice.setting]
     sizes, buckets = np.array(parts, np.int64).T
     blocks = np.repeat(np.arange(len(choices)), [len(choice.setting) for choice in choices])
@@ -58,7 +58,7 @@ def mixed(
     (most, fewest) = pieces
     many = np.maximum(fewest, most * (sizes * buckets) // np.maximum(records, 1).astype(np.int64))
     whole = BucketParts(blocks, sizes, buckets, counts)
-    return Mixed(whole, limits.table(sizes), many, draws.child("mixed"), gathered=True)
+    return Mixed(whole, allowed_by_part(whole, limits), many, draws.child("mixed"), gathered=True)
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class BucketMechanism(Mechanism):
         return BucketPlan(
             holdings,
             limits,
-            mixed([choice], limits, draws, PIECES),
+            mixed([choice], [limits], draws, PIECES),
             draws.permutation("slots", histogram.counts),
             fakes=self._fakes(histogram, limits, choice.setting, draws),
             association=self.association,
