@@ -15,6 +15,7 @@ from sfumato.cli.options import Flag, Shown, command
 from sfumato.errors import DataError, UsageError
 from sfumato.limits import MAX_ROWS, limited
 from sfumato.pace import Progress
+from sfumato.table_options import pairs
 
 _PROMISE, _OUTPUT, _RESOURCES = "Promise", "Output", "Resources"  # groups of the help
 _RECEIPT = Flag("receipt", Path, "What 'publish --receipt' kept: make it all again.")
@@ -54,6 +55,7 @@ def init(table: str, out: Path, yes: bool, progress: Progress) -> Shown:
     Flag("previous", Path, "An earlier release, whose operators are used again.", panel=_OUTPUT),
     Flag("ledger", Path, "Private file: what all releases of these people tell.", panel=_OUTPUT),
     Flag("ledger_promise", str, "For all of them, where the ledger is new.", hidden=True),
+    Flag("ledger_column", list[str], "NEW=OLD or NEW=new: a column's new name.", hidden=True),
     Flag("receipt", Path, "Private file: 'audit --receipt' repeats it all.", panel=_OUTPUT),
     Flag(
         "guarantee", list[str],
@@ -81,6 +83,7 @@ def publish(
     out: Path,
     guarantee: str,
     seed: int | None,
+    ledger_column: list[str] | None,
     roles: dict[str, Any],
     **settings: Any,
 ) -> Any:
@@ -93,6 +96,7 @@ def publish(
             "It is marked as seeded and will not pass an audit.",
             err=True,
         )
+    settings["ledger_column"] = pairs(ledger_column, "--ledger-column")
     return publish_table(table, guarantee, to=out, seed=seed, **settings, **roles)
 
 

@@ -1,301 +1,277 @@
-"""The ledger of releases of the same people: what all of them together let anybody conclude.
+"""The ledger: an accountant per person of what all releases of the same people tell together.
 
-Every release with fresh draws is another look at the same true values: if the i-th lets the odds of
-a value rise γᵢ times, all of them let them rise Π γᵢ times. A ledger is a private file of the
-steward with the promise for all releases together and the γ of each; a release that would break
-that promise is refused. What is summed are the odds that could have been raised for one person, so
-two looks count as one only where they repeat one draw: the same key file, key column, sensitive
-column, operator and domain, and keys of which most were seen before. Columns of other names are
-counted too, unless they are known to be others.
+An *account* is a sensitive column of the ledger's first release; a person's holds the operators of
+their distinct draws. A draw under a key file is a function of file, operator, person and value:
+where all are as before, nothing new is drawn. Where one is another, the change would show, and no
+change be evidence, so that release is refused, and fresh draws are what is left.
+
+The file is Parquet, a row for each account of a person, sorted by `who`, a hash under the ledger's
+secret: what it holds, and for every key file a mark of the draw, which only that file makes again.
 """
 
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from math import prod
 from pathlib import Path
+from typing import NamedTuple
 
-import numpy as np
-from msgspec import convert
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-from sfumato.columns import Value, value_to_json
+from sfumato.columns import value_to_json
+from sfumato.draws import Draws, Persons
+from sfumato.engines.charges import Charge, charge_of, used
 from sfumato.engines.run import Run
 from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
-from sfumato.guarantees import Guarantee, OddsGuarantee, parse_guarantee
+from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.mechanisms.perturbed import PerturbedPlan
-from sfumato.operators import Operator
-from sfumato.operators.retention import RetentionOperator
-from sfumato.private import MODE, outside_release, require_private
-from sfumato.profile import Histogram, Profile
+from sfumato.private import MODE, outside_release, private_file, require_private, writing_errors
+from sfumato.scratch import scratch_database
+from sfumato.table.staging import staged
 
-FORMAT = 2
-SKETCH = 256  # hashes of keys that are remembered of a release
-ASSUMED = (
-    "(One draw is counted once where key file, key column, sensitive column, operator and domain "
-    "are the same and most keys were seen before. Everything else multiplies, columns of other "
-    "names too, unless both were published together or have other values.)"
-)
+_HEADER = b"sfumato ledger 3"
+_BATCH = 1 << 17
+_ROWS = pa.schema([("who", pa.uint64()), ("held", pa.string())])
+_NOW = pa.schema([("who", pa.uint64()), ("charge", pa.int32()), ("mark", pa.uint64())])
 
 
-@dataclass(frozen=True)
-class Look:
-    """What one release tells about one column; looks with the same draws tell it once."""
+class Met(NamedTuple):
+    """Accounts that a release charges alike, and that held and come to hold the same."""
 
-    column: str
-    gamma: str  # a fraction
-    draws: str  # equal for equal draws
-    release: str  # the folder's name, for the steward
-    number: int  # of the release: columns of one release are different columns
-    values: tuple[str, ...]  # hashes of the domain's values
-    keys: tuple[int, ...] = ()  # the smallest keyed hashes of the people's keys
+    charge: int | None
+    held: str  # numbers of charges
+    after: str
+    another: bool  # whether the mark is not that of before
+    accounts: int
 
 
-def sketch_of(run: Run) -> tuple[int, ...]:
-    """The smallest keyed hashes of the people's keys, in one pass; none where nobody is repeated.
+class Ledger(msgspec.Struct, frozen=True):
+    """What stands in the file beside its rows."""
 
-    Without the key file nobody can try whether somebody is among them. Of people with several rows
-    another row may be drawn another time: a fresh look.
-    """
-    table = run.table
-    if table.key is None or run.draws.origin != "key-file" or run.rule is not None:
-        return ()
-    smallest = np.empty(0, np.uint64)
-    for batch in table.batches([table.key]):
-        keys = [f"{key}".encode() for key in batch.column(table.key).to_pylist()]
-        hashed = run.draws.persons("ledger", keys).blocks[:, 0]
-        smallest = np.unique(np.concatenate([smallest, hashed]))[:SKETCH]
-    return tuple(smallest.tolist())
+    promise: str
+    secret: str
+    accounts: dict[str, str] = {}  # by column
+    charges: tuple[Charge, ...] = ()
+    everybody: str = ""  # held by all, from releases that do not say who is who
 
+    def __repr__(self) -> str:
+        return f"<Ledger for {self.promise}>"  # never the secret
 
-def mostly_seen(now: Sequence[int], before: Sequence[int]) -> bool:
-    """Whether more than half of the keys now were there before, by the smallest hashes of both.
+    def used(self, held: Iterable[str], account: str) -> Fraction | float:
+        """The largest part of a value's limit that is used up in an account."""
+        numbers = [f"{self.everybody} {one}".split() for one in held]
+        charges = [[self.charges[int(number)] for number in one] for one in numbers]
+        return max(used([c for c in one if c.account == account]) for one in charges)
 
-    Below the largest hash of a full sketch it has every hash there is.
-
-    >>> mostly_seen([1, 5, 9], [1, 5, 7, 9]), mostly_seen([2, 5, 9], [1, 5, 7]), mostly_seen([], [])
-    (True, False, False)
-    """
-    full = [hashes for hashes in (now, before) if len(hashes) >= SKETCH]
-    end = min((max(hashes) for hashes in full), default=None)
-    sampled = [key for key in now if end is None or key <= end]
-    return 2 * len(set(sampled) & set(before)) > len(sampled)
-
-
-@dataclass(frozen=True)
-class Ledger:
-    """The promise for all releases together, and what each of them told.
-
-    >>> ledger = Ledger(parse_guarantee("rho-privacy(0.1, 0.5)"), ())
-    >>> one, two = (Look("ill", "2", d, "spring", n, ("x", "y")) for n, d in enumerate("ab"))
-    >>> other = Look("sick", "2", "c", "fall", 2, ("y", "x"))  # perhaps the same column
-    >>> looks = (one,), (one, one), (one, two), (one, two, other)
-    >>> [int(replace(ledger, looks=each).told("ill")) for each in looks]
-    [2, 2, 4, 8]
-    """
-
-    promise: OddsGuarantee
-    looks: tuple[Look, ...]
-
-    def told(self, column: str) -> Fraction:
-        """How often the odds of a value of the column may have been multiplied."""
-        gammas = {
-            look.draws: Fraction(look.gamma) for look in self.looks if self._about(look, column)
-        }
-        return prod(gammas.values(), start=Fraction(1))
-
-    def _about(self, look: Look, column: str) -> bool:
-        """Whether a look may be one at this column, perhaps under another name.
-
-        It is not where both were published together, or where neither a value nor the number of
-        values is the same.
-        """
-        if look.column == column:
-            return True
-        named = [look for look in self.looks if look.column == column]
-        together = {name.number for name in named}
-        if any(e.column == look.column and e.number in together for e in self.looks):
-            return False
-        return any(
-            set(name.values) & set(look.values) or len(name.values) == len(look.values)
-            for name in named
+    def account_of(self, column: str, named: Mapping[str, str]) -> str:
+        if column in self.accounts or not self.accounts:
+            return self.accounts.get(column, column)
+        old, account = sorted({*self.accounts.values()}), named.get(column)
+        if account in old or account == "new":
+            return column if account == "new" else account
+        raise UsageError(
+            f"The ledger has no column {column!r} but {', '.join(old)}. Say --ledger-column "
+            f"'{column}={old[0]}' if it shows the same of a person, '{column}=new' if it does not."
         )
 
-    def with_release(self, run: Run) -> Ledger:
-        """The ledger with one release more; refused beyond the promise."""
-        operators = run.plan.operators if isinstance(run.plan, PerturbedPlan) else {}
-        drawn = [isinstance(operator, RetentionOperator) for operator in operators.values()]
-        if not drawn or not all(drawn):
-            raise UsageError(
-                f"A ledger adds up how far releases raise odds, and '{run.chosen}' limits "
-                "something else: two releases by it can be intersected. With --ledger use a "
-                "mechanism that draws each record by itself: uniform or fine-grain."
-            )
-        name, sketch = run.options.release.name, sketch_of(run)
-        number = 1 + max((look.number for look in self.looks), default=-1)
-        looks = list(self.looks)
-        for column, operator in operators.items():
-            values = tuple(_hashed(value) for value in run.profile.histograms[column].values)
-            try:
-                gamma = operator.amplification()
-            except ZeroDivisionError:
-                raise UsageError(
-                    f"A published value of column {column!r} may exclude true ones, so no ledger "
-                    "can count what it tells. Use uniform."
-                ) from None
-            look = Look(column, str(gamma), "", name, number, values, sketch)
-            looks.append(replace(look, draws=self._draws_of(look, operator, run)))
-        after = replace(self, looks=tuple(looks))
-        # a look at one column may be one at another under its old name
-        for column in {look.column: None for look in looks}:
-            self._refuse(after, column, run.profile)
-        return after
+    def with_release(self, run: Run, named: Mapping[str, str]) -> tuple[Ledger, list[int]]:
+        """The ledger with one release more, and the charges of its columns."""
+        accounts = {column: self.account_of(column, named) for column in run.table.sensitive}
+        if len({*accounts.values()}) < len(accounts):
+            raise UsageError("Two columns of one release cannot be one column of the ledger.")
+        drawn = [charge_of(run, *pair, self.promise) for pair in accounts.items()]
+        charges = tuple(dict.fromkeys((*self.charges, *drawn)))
+        numbers = [charges.index(charge) for charge in drawn]
+        everybody = " ".join([self.everybody, *([] if _whose(run) else map(str, numbers))])
+        accounts = self.accounts | accounts
+        return Ledger(self.promise, self.secret, accounts, charges, everybody), numbers
 
-    def _refuse(self, after: Ledger, column: str, profile: Profile) -> None:
-        odds, before = after.told(column), self.told(column)
-        if odds == before:
-            return
-        histogram = profile.histograms.get(column) or next(iter(profile.histograms.values()))
-        limit = self.promise.common_limit(column, histogram.values)
-        if odds > limit:
-            raise InfeasibleGuarantee(
-                f"The ledger has no room for this release: those before may have raised the "
-                f"odds of a value of column {column!r} {float(before):.4g} times, with this "
-                f"one it would be {float(odds):.4g} times, and '{self.promise}' allows "
-                f"{float(limit):.4g}. What is left is a factor of {float(limit / before):.4g}: "
-                "give a stricter guarantee, or publish as before with --key-file and "
-                f"--previous, which tells nothing new. {ASSUMED}",
-                witness=column,
-            )
-
-    def _draws_of(self, look: Look, operator: Operator, run: Run) -> str:
-        """The same for draws that are the same: see the top of this module.
-
-        It follows from the key by a one-way function, so that the ledger does not betray the key.
-        """
-        fresh = len(self.looks)
-        if not look.keys:
-            return f"fresh {fresh} {look.column}"
-        drawn = [run.table.key, look.column, operator.to_json(), list(look.values)]
-        key = run.draws.child("ledger").reveal()
-        identity = hashlib.sha256((key + json.dumps(drawn, sort_keys=True)).encode()).hexdigest()
-        for earlier in self.looks:
-            if earlier.draws.startswith(identity) and mostly_seen(look.keys, earlier.keys):
-                return earlier.draws
-        return f"{identity} {fresh}"
-
-    def note(self, columns: Mapping[str, Histogram]) -> str:
-        """What the steward is told."""
-        limits = {name: self.promise.common_limit(name, h.values) for name, h in columns.items()}
-        used = ", ".join(
-            f"{float(self.told(column)):.4g} of {float(limit):.4g} times for {column!r}"
-            for column, limit in limits.items()
-        )
-        releases = len({look.release for look in self.looks})
-        who = "one release" if releases == 1 else f"{releases} releases together"
-        return f"Ledger: {who} may have raised odds {used}. {ASSUMED}"
-
-    def to_text(self) -> str:
-        looks = [asdict(look) for look in self.looks]
-        written = {"ledger": FORMAT, "promise": str(self.promise), "looks": looks}
-        return json.dumps(written, indent=2) + "\n"
-
-    @classmethod
-    def from_text(cls, text: str) -> Ledger:
-        written = json.loads(text)
-        promise, looks = parse_guarantee(written["promise"]), written["looks"]
-        ledger = cls(promise, convert(looks, tuple[Look, ...]))  # type: ignore[arg-type]
-        gammas = [Fraction(look.gamma) for look in ledger.looks]
-        if written["ledger"] != FORMAT or not isinstance(promise, OddsGuarantee):
-            raise ValueError
-        if min(gammas, default=1) < 1:
-            raise ValueError
-        return ledger
+    def checked(self, before: Ledger, columns: Sequence[str], met: Sequence[Met]) -> str:
+        """What the steward is told; a release that redraws somebody, or draws more than is left, is
+        refused."""
+        said = []
+        for column in columns:
+            account = self.accounts[column]
+            own = {n for n, charge in enumerate(self.charges) if charge.account == account}
+            here = [m for m in met if m.charge in own]
+            people = sum(m.accounts for m in here)
+            if another := sum(m.accounts for m in here if m.another):
+                raise InfeasibleGuarantee(
+                    f"Under this key file {another:,} of {people:,} people would be drawn another "
+                    f"time in column {column!r}: their value is not that of an earlier release, or "
+                    "the operator or domain is another. A visible change would prove that the "
+                    "value changed, and no change be evidence that it did not, so no promise holds "
+                    "of these releases together. Publish without --key-file: draws are fresh then, "
+                    "and charged to everybody in the table.",
+                    witness=column,
+                )
+            over = [m for m in here or met if self.used([m.after], account) > 1]
+            if over:
+                who = f"{sum(m.accounts for m in over):,} of {people:,} people"
+                raise InfeasibleGuarantee(
+                    f"The ledger has no room for this release: for {who if here else 'everybody'} "
+                    f"it draws more in column {column!r} than is left of '{self.promise}', "
+                    f"{_left(before.used([m.held for m in over], account))}. Give a stricter "
+                    "guarantee, leave these people out, or publish as before under the key file "
+                    "of an earlier release, which draws nothing new.",
+                    witness=column,
+                )
+            left = _left(self.used([m.after for m in met], account))
+            said.append(f"Ledger: {left} is left of '{self.promise}' in column {column!r} for")
+            said.append("whoever was drawn most.")
+            new = sum(m.accounts for m in here if not m.held)
+            if new and before.charges:
+                said.append(f"{new:,} of {people:,} people are new to it: under another key than")
+                said.append("before somebody is another person, charged with nothing from before.")
+        return " ".join(said)
 
 
 @contextmanager
 def open_ledger(
-    path: str | Path | None, promise: str | Guarantee | None, usual: Guarantee, release: Path
+    path: str | Path | None,
+    promise: str | Guarantee | None,
+    columns: Mapping[str, str],
+    usual: Guarantee,
+    release: Path,
 ) -> Iterator[Callable[[Run], AbstractContextManager[Run]]]:
-    """What counts a run in the ledger of a file, or in a new one under `promise`, by default that
-    of its first release.
-
-    The file stays locked: two runs never spend the same room.
-    """
+    """What enters a run in the ledger of a file, or in a new one under `promise`, by default that
+    of its first release. The file stays locked: two runs never spend the same room."""
     if path is None:
-        if promise is not None:
-            raise UsageError("A promise for all releases together needs its --ledger.")
+        if promise is not None or columns:
+            raise UsageError("What is said of a ledger needs its --ledger.")
         yield nullcontext
         return
-    location = Path(path)
-    outside_release(location, release, "ledger")
-    with _locked(location.with_name(f".{location.name}.lock")):
-        if location.exists():
-            yield partial(_entered, location, _read(location, promise))
-            return
-        stated = usual if promise is None else parse_guarantee(promise)
-        if not isinstance(stated, OddsGuarantee):
+    place = Path(path)
+    outside_release(place, release, "ledger")
+    with writing_errors(place, "ledger"):
+        lock = os.open(place.with_name(f".{place.name}.lock"), os.O_RDWR | os.O_CREAT, MODE)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        stated = str(usual if promise is None else parse_guarantee(promise))
+        ledger = _read(place) if place.exists() else Ledger(stated, Draws.system().reveal())
+        if promise is not None and stated != ledger.promise:
             raise UsageError(
-                f"A ledger adds up how far releases raise odds; '{stated}' limits something else. "
-                "Use rho-privacy or fine-rho-privacy."
+                f"The ledger {str(place)!r} is for '{ledger.promise}' and cannot be for another "
+                "promise. Leave --ledger-promise out, or begin another ledger for other people."
             )
-        yield partial(_entered, location, Ledger(stated, ()))
-
-
-@contextmanager
-def _entered(path: Path, ledger: Ledger, run: Run) -> Iterator[Run]:
-    """Refuse a run for which there is no room, and write it down once its records are written,
-    before the release is there: what was counted in vain protects too much, what was not counted
-    too little."""
-    ledger = ledger.with_release(run)
-    yield replace(run, notes=(*run.notes, ledger.note(run.profile.histograms)))
-    hidden = path.with_name(f".{path.name}.partial")
-    hidden.unlink(missing_ok=True)
-    descriptor = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
-    with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        file.write(ledger.to_text())
-        file.flush()
-        os.fsync(file.fileno())
-    hidden.replace(path)
-
-
-def _read(place: Path, promise: str | Guarantee | None) -> Ledger:
-    require_private(place, "the ledger")
-    try:
-        ledger = Ledger.from_text(place.read_text(encoding="ascii"))
-    except (OSError, ValueError, TypeError, KeyError, UsageError):
-        raise DataError(
-            f"Cannot use the ledger {str(place)!r}: it is not a file that 'publish --ledger' wrote."
-        ) from None
-    if promise is not None and str(parse_guarantee(promise)) != str(ledger.promise):
-        raise UsageError(
-            f"The ledger {str(place)!r} is for '{ledger.promise}' and cannot be for another "
-            "promise. Leave --ledger-promise out, or begin another ledger for other people."
-        )
-    return ledger
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, MODE)
-    except OSError as error:
-        raise DataError(
-            f"Cannot write the ledger beside {str(path)!r}: {error.strerror}."
-        ) from None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
+        yield partial(_entered, place, ledger, columns)
     finally:
-        os.close(descriptor)
+        os.close(lock)
 
 
-def _hashed(value: Value) -> str:
-    return hashlib.sha256(repr(value_to_json(value)).encode()).hexdigest()[:16]
+def _read(path: Path) -> Ledger:
+    require_private(path, "the ledger")
+    try:
+        header = pq.read_schema(path).metadata[_HEADER]
+        return msgspec.json.decode(header, type=Ledger, dec_hook=lambda kind, text: kind(text))
+    except (OSError, TypeError, ValueError, KeyError, pa.ArrowException, msgspec.MsgspecError):
+        raise DataError(
+            f"Cannot use the ledger {str(path)!r}: it is not a file that 'publish --ledger' of "
+            "this version wrote."
+        ) from None
+
+
+@contextmanager
+def _entered(path: Path, before: Ledger, named: Mapping[str, str], run: Run) -> Iterator[Run]:
+    """Enter a run, or refuse it before anything is written. The ledger takes its place before the
+    release does: what was counted in vain protects too much, what was not counted too little."""
+    after, numbers = before.with_release(run, named)
+    rows = _ROWS.empty_table().to_reader()
+    if before.charges:
+        file = pq.ParquetFile(path)
+        rows = pa.RecordBatchReader.from_batches(file.schema_arrow, file.iter_batches(_BATCH))
+    now = pa.RecordBatchReader.from_batches(_NOW, _arriving(run, after, numbers))
+    with private_file(path, "ledger", again=True) as written:
+        with closing(scratch_database(columns=len(rows.schema), counting=True)) as database:
+            database.register("before", rows)
+            database.register("now", now)
+            database.execute(_joined(rows.schema.names, _key(run)))
+            kinds = "SELECT charge, held, after, another, count(*) FROM joined GROUP BY ALL"
+            met = [Met(*row) for row in database.sql(kinds).fetchall()]
+            nobody = Met(None, "", "", False, 0)
+            note = after.checked(before, run.table.sensitive, met or [nobody])
+            found = database.sql(
+                "SELECT * EXCLUDE (charge, held, another) RENAME (after AS held) FROM joined "
+                "ORDER BY who"
+            ).to_arrow_reader(_BATCH)
+            header = {_HEADER: msgspec.json.encode(after, enc_hook=str)}
+            schema, plain = found.schema.with_metadata(header), {"compression": "none"}
+            with (
+                writing_errors(path, "ledger"),
+                pq.ParquetWriter(written, schema, use_dictionary=["held"], **plain) as writer,
+            ):
+                for batch in found:
+                    writer.write_batch(batch)
+        yield replace(run, notes=(*run.notes, note))
+
+
+def _joined(columns: Sequence[str], key: Draws | None) -> str:
+    """SQL: the accounts of the ledger and of a run, what they held and come to hold."""
+    marks = {name: name for name in columns[2:]}
+    adds, another = "charge IS NOT NULL", "false"
+    if key is not None:
+        name = f"k{key.child('name').reveal()}"  # which does not betray the key
+        known = marks.get(name, "NULL::UBIGINT")
+        marks[name] = f"coalesce({known}, mark) AS {name}"
+        adds, another = f"{adds} AND {known} IS NULL", f"coalesce({known} <> mark, false)"
+    return (
+        "CREATE TABLE joined AS SELECT coalesce(now.who, before.who) AS who, charge, "
+        f"coalesce(before.held, '') AS held, {another} AS another, CASE WHEN {adds} THEN "
+        "concat_ws(' ', before.held, charge) ELSE before.held END AS after"
+        + "".join(f", {mark}" for mark in marks.values())
+        + " FROM now FULL JOIN before ON now.who = before.who"
+    )
+
+
+def _arriving(run: Run, ledger: Ledger, numbers: Sequence[int]) -> Iterator[pa.RecordBatch]:
+    """The accounts of a run's people, what they are charged and, under a key file, a mark of the
+    draw: of operator, domain, key and value, so equal values of two people differ."""
+    whose, columns, rows = _whose(run), run.table.sensitive, staged(run.table)
+    key, secret = _key(run), Draws.repeated(ledger.secret, "system")
+    if not whose:
+        return
+    drawn = {}
+    if key is not None and isinstance(run.plan, PerturbedPlan):
+        for column in columns:
+            values = [value_to_json(value) for value in run.profile.histograms[column].values]
+            operator = [column, run.plan.operators[column].to_json(), values]
+            blocks = key.persons("value", [repr(value).encode() for value in values]).blocks
+            drawn[column] = partial(key.words, json.dumps(operator, sort_keys=True)), blocks
+    names = [rows.columns[name] for name in (*whose, *columns)]
+    for batch in rows.people.sql(f"SELECT {', '.join(names)} FROM people", *names):
+        people = [
+            secret.persons("person", [str(one).encode() for one in array.to_pylist()])
+            for array in batch.columns[: len(whose)]
+        ]
+        for column, number, codes in zip(
+            columns, numbers, batch.columns[len(whose) :], strict=True
+        ):
+            mark = pa.nulls(batch.num_rows, pa.uint64())
+            if column in drawn:
+                words, blocks = drawn[column]
+                mark = pa.array(words(Persons(people[-1].blocks ^ blocks[codes.to_numpy()])))
+            who = pa.array(secret.words(ledger.accounts[column], people[0]))
+            charge = pa.repeat(pa.scalar(number, pa.int32()), batch.num_rows)
+            yield pa.RecordBatch.from_arrays([who, charge, mark], schema=_NOW)
+
+
+def _whose(run: Run) -> list[str]:
+    """The columns that say whose a row is: the person, and the key of the row."""
+    return [name for name in (run.table.person, run.table.key) if name]
+
+
+def _key(run: Run) -> Draws | None:
+    """The subkey of the key file that marks are made with."""
+    return run.draws.child("ledger") if run.draws.origin == "key-file" else None
+
+
+def _left(used: Fraction | float) -> str:
+    return f"a factor of {float(1 / used):.4g}" if used else "all"

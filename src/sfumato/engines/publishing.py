@@ -71,6 +71,7 @@ def publish(
     previous: Release | str | Path | None = None,
     ledger: str | Path | None = None,
     ledger_promise: Guarantee | str | None = None,
+    ledger_column: Mapping[str, str] | None = None,
     joint: bool = False,
     **roles: Any,
 ) -> Publication:
@@ -114,7 +115,7 @@ def publish(
     draws, most = choose_draws(table, seed, key_file), left_out_share(left_out)
     with (
         receipt_file(receipt, Path(to)) as write_receipt,
-        open_ledger(ledger, ledger_promise, promised, Path(to)) as in_ledger,
+        open_ledger(ledger, ledger_promise, ledger_column or {}, promised, Path(to)) as in_ledger,
         outgoing(to) as (folder, store),
     ):
         options = RunOptions(

@@ -213,6 +213,13 @@ def with_words(manifest: Manifest, shown: Mapping[str, Histogram]) -> Manifest:
         statement.append(
             f"The promise holds for what the columns {', '.join(names)} tell together."
         )
+    if manifest.randomness == "key-file":
+        statement.append(
+            "Draws repeat: whoever has the same value, under the same key file, operator and "
+            "domain, is shown alike in every release. Of all these releases together the promise "
+            "holds for readers for whom a person's value is the same in all of them. A visible "
+            "change proves that the value changed, and no change is evidence that it did not."
+        )
     caveats = [*facts.caveats(), *_columns_apart(manifest, names)]
     if merged is not None:
         caveats.append(

@@ -189,6 +189,11 @@ class AllOdds(All, OddsGuarantee):
         limits = [p.common_limit(*pair) for pair in asked.items() for p in self.said_of(pair[0])]
         return root_below(min(limits), self.looks) if self.looks > 1 else min(limits)
 
+    def stated_limits(self, histogram: Histogram) -> list[Fraction | None]:
+        if self.looks > 1:
+            return super().stated_limits(histogram)
+        return _smallest([p.stated_limits(histogram) for p in self.said_of(histogram.column)])
+
     @property
     def limits_follow_shares(self) -> bool:
         return self.looks == 1 and any(promise.limits_follow_shares for promise in self.promises)

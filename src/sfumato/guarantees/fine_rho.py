@@ -95,6 +95,10 @@ class FineRhoPrivacy(OddsGuarantee):
         gammas = [row.gamma for row in self.limits.for_values(values)]
         return min(gamma for gamma in gammas if gamma is not None)
 
+    def stated_limits(self, histogram: Histogram) -> list[Fraction | None]:
+        alike = self.limits is None
+        return super().stated_limits(histogram) if alike else self.odds_limits(histogram)
+
     @property
     def limits_follow_shares(self) -> bool:
         return self.theta is not None

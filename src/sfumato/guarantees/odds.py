@@ -38,6 +38,10 @@ class OddsGuarantee(Guarantee):
     def common_limit(self, column: str, values: Sequence[Value]) -> Fraction:
         """A limit that is below none of `odds_limits`, whatever the counts are."""
 
+    def stated_limits(self, histogram: Histogram) -> list[Fraction | None]:
+        """What every value's odds may be raised whatever the counts are; None: nothing is said."""
+        return [self.common_limit(histogram.column, histogram.values)] * len(histogram.values)
+
     @property
     def limits_follow_shares(self) -> bool:
         """Whether a limit tells how common its value is; else it is a number of the promise."""

@@ -57,7 +57,8 @@ class AsBefore(PerturbingMechanism):
             chosen = Chosen(before, self._limits(guarantee, histogram))
         else:  # published for the first time
             chosen = self.mechanism.choose(histogram, guarantee)
-        return chosen._replace(floor=(), fitted=chosen.operator.form != "uniform")
+        stated = guarantee.planning_shares(histogram.column, histogram.values) is not None
+        return chosen._replace(floor=(), fitted=chosen.operator.form != "uniform" and not stated)
 
     def _limits(self, guarantee: OddsGuarantee, histogram: Histogram) -> Allowed:
         """What the promise allows today; raises where the operator goes beyond it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -174,7 +175,10 @@ def stated_domain(column: str, given: str | Sequence[Any], table: Table) -> Valu
                 )
             return Values(tuple(range(int(first), int(last) + 1)))
         return Range(first, last)
-    parts = [part.strip() for part in given.split(",")] if isinstance(given, str) else list(given)
+    parts = list(given)
+    if isinstance(given, str):  # a value with a comma stands in quotes
+        listed = next(csv.reader([given], skipinitialspace=True))
+        parts = [part.strip() for part in listed or [""]]
     try:
         typed = pa.array(parts).cast(kind) if isinstance(given, str) else pa.array(parts, kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
