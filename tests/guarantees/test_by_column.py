@@ -87,7 +87,7 @@ def test_every_column_needs_a_promise_and_every_promise_a_column(stated: str, to
     [
         (
             "ill: l-diversity(2) and job: rho-privacy(0.5, 0.6)",
-            "ill: l-diversity(2) and job: enhanced-beta-likeness(2)",
+            "ill: l-diversity(2) and job: f-privacy(theta=2, floor=0.05, doubt=0.25)",
         ),
         ("ill: small-sum(2) and job: small-sum(10)", "small-sum(groups=10)"),
         ("ill: small-sum(3) and job: fine-rho-privacy(theta=3)", None),

@@ -271,7 +271,7 @@ def test_several_columns_have_a_promise_each(tmp_path: Path, only: Callable[...,
     assert diversity.guarantee is not None
     kept = diversity.guarantee.stated()
     assert isinstance(kept, dict)
-    assert kept["smokes"].startswith("enhanced-beta-likeness")  # 70 % have "no"
+    assert kept["smokes"].startswith("f-privacy(theta=2")  # 70 % have "no"
 
 
 def test_several_columns_are_priced_by_the_plan_that_is_published() -> None:

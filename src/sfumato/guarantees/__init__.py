@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sfumato.errors import UsageError
-from sfumato.guarantees.base import DEFAULT_PROMISE, Ceilings, Guarantee
+from sfumato.guarantees.base import Ceilings, Guarantee
 from sfumato.guarantees.beta_likeness import BetaLikeness, EnhancedBetaLikeness
 from sfumato.guarantees.ceilings import CeilingGuarantee
 from sfumato.guarantees.conjunction import AllCeilings, AllOdds, conjunction, for_rows, jointly
-from sfumato.guarantees.f_privacy import FPrivacy
+from sfumato.guarantees.f_privacy import DEFAULT_PROMISE, FPrivacy
 from sfumato.guarantees.fine_rho import FineRhoPrivacy
 from sfumato.guarantees.l_diversity import LDiversity
 from sfumato.guarantees.odds import OddsGuarantee

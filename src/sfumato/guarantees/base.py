@@ -17,7 +17,6 @@ from sfumato.guarantees.words import Reader
 from sfumato.profile import Histogram
 from sfumato.textform import Parameter, TextForm
 
-DEFAULT_PROMISE = "enhanced-beta-likeness(2)"  # keeps any shares, and leaves no value open
 Ceilings = Mapping[Value, Fraction]  # the largest chance that a steward allows, by value
 
 

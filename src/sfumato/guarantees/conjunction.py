@@ -19,8 +19,9 @@ from typing import Any, ClassVar, Self
 
 from sfumato.columns import Value, list_some
 from sfumato.errors import InfeasibleGuarantee, UsageError
-from sfumato.guarantees.base import DEFAULT_PROMISE, Guarantee
+from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.ceilings import CeilingGuarantee
+from sfumato.guarantees.f_privacy import DEFAULT_PROMISE
 from sfumato.guarantees.odds import OddsGuarantee, root_below
 from sfumato.guarantees.small_sum import SmallSum
 from sfumato.guarantees.words import Reader

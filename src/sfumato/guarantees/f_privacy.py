@@ -169,14 +169,14 @@ class FPrivacy(CeilingGuarantee):
 
     @classmethod
     def ladder(cls, histogram: Histogram, ceilings: Ceilings) -> list[Self]:
-        """The share of a value plus a floor, the same for all: no chance rises by more than that.
-
-        With ceilings: those, and one for all other values.
-        """
+        """The usual promise with its floor moved; with ceilings: those, and one for all others."""
         if not ceilings:
             hundredths = [Fraction(k, 100) for k in range(10, 100)]
             floors = [Fraction(k, 1000) for k in range(10, 100)] + hundredths
-            return [cls(theta=Fraction(1), floor=floor) for floor in floors]
+            return [replace(cls.usual(), floor=floor) for floor in floors]
         limits = tuple((label(value), limit) for value, limit in ceilings.items())
         steps = [*up_to_one(largest_other(histogram, ceilings)), Fraction(1)]
         return [cls(limits=ValueCeilings((*limits, (EVERY_OTHER, step)))) for step in steps]
+
+
+DEFAULT_PROMISE = str(FPrivacy.usual())  # keeps any shares, and leaves no value open

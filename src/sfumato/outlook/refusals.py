@@ -37,8 +37,8 @@ def diagnose(
     >>> people = pa.table({"sex": ["F", "M"] * 50, "ill": [None, "a", "a", "a"] * 25})
     >>> roles = {"quasi": "sexx", "sensitive": "ill"}
     >>> problems, repairs = diagnose(people, "l-diversity(3)", roles)
-    >>> len(problems), repairs
-    (3, {'quasi': ['sex'], 'missing': 'value', 'guarantee': 'enhanced-beta-likeness(2)'})
+    >>> len(problems), [repairs["quasi"], repairs["missing"]], repairs["guarantee"]
+    (3, [['sex'], 'value'], 'f-privacy(theta=2, floor=0.05, doubt=0.25)')
     """
     said, problems, repairs = dict(roles), list[SfumatoError](), dict[str, Any]()
     while len(problems) < _MOST:
