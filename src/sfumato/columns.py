@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import math
+import unicodedata
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -129,6 +130,15 @@ def value_to_json(value: Value) -> Value:
     if isinstance(value, bytes):
         return value.hex()
     return value
+
+
+def usual_text(text: str) -> str:
+    """A text as tables are read: in one Unicode form, without blanks around it.
+
+    >>> usual_text(" cafe\u0301")
+    'café'
+    """
+    return unicodedata.normalize("NFC", text).strip()
 
 
 def value_text(value: Value) -> str:

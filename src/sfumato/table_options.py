@@ -72,8 +72,8 @@ def pairs(given: list[str] | None, flag: str) -> dict[str, str]:
 def flag_words(flag: str, value: Any) -> list[str]:
     """How the command line says a value; nothing where there is none.
 
-    >>> flag_words("--quasi", ["age", "sex"]), flag_words("--trim", True)
-    (['--quasi', 'age,sex'], ['--trim'])
+    >>> flag_words("--quasi", ["age", "sex"]), flag_words("--drop-rest", True)
+    (['--quasi', 'age,sex'], ['--drop-rest'])
     """
     if not value:
         return []
@@ -122,7 +122,6 @@ TABLE_OPTIONS = (
     TableOption(
         "missing_markers", "text", "Texts that stand for a missing value: '?,NA,'.", reads=True
     ),
-    TableOption("trim", "switch", "Blanks around texts mean nothing.", reads=True, seldom=True),
     TableOption(
         "header",
         "choice",

@@ -31,10 +31,9 @@ def test_a_hospital_file(tmp_path: Path) -> None:
 
 
 def test_a_census_without_names(tmp_path: Path) -> None:
-    """Columns get names by what they hold, blanks are trimmed, a dominant value is pointed out."""
+    """Columns get names by what they hold, a dominant value is pointed out."""
     proposal = propose(census_file(tmp_path / "census.data", ROWS))
     table = proposal.table
-    assert table["trim"] is True
     assert {"age", "education", "marital_status", "race", "sex", "country"} <= set(table["quasi"])
     assert table["sensitive"] == ["occupation", "income"]
     assert len(table["columns"]) == 42

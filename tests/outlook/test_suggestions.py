@@ -50,7 +50,7 @@ def test_hospital_stays() -> None:
 
 
 def test_adult(public_file: Any) -> None:
-    reading = Reading.of(columns=list(ADULT), trim=True, missing_markers=["?"])
+    reading = Reading.of(columns=list(ADULT), missing_markers=["?"])
     found = suggested(public_file("adult.data"), reading)
     assert not wrong(found, ADULT)
 

@@ -125,3 +125,20 @@ def test_more_values_than_a_dictionary_holds(tmp_path: Path) -> None:
     assert release.column("x").domain is None
     shown = pq.read_table(release.records[0]).column("x").to_pylist()
     assert sorted(shown) == sorted(data.column("x").to_pylist())
+
+
+def test_values_that_look_alike_are_one(tmp_path: Path) -> None:
+    """Composed or not, with a blank or without: in a bucket they would count as diverse."""
+    ill = ["caf\u00e9", "cafe\u0301", "HIV", "HIV ", "\u00a0flu", "flu", "cold", None]
+    table = pa.table({"age": range(400), "ill": ill * 50})
+    domain = ["HIV", "caf\u00e9", "cold", "flu"]
+    for given in (table, table.set_column(1, "ill", table.column("ill").dictionary_encode())):
+        read = sf.read(given, quasi="age", sensitive="ill", missing="drop")
+        assert read.rows is not None
+        assert read.rows.domains["ill"].to_pylist() == domain
+    given = {"ill": [" HIV", "cafe\u0301", "cold", "flu"]}
+    stated = sf.read(table, quasi="age", sensitive="ill", missing="drop", domain=given)
+    release = tmp_path / "release"
+    sf.publish(stated, "f-privacy(theta=2, limits='cafe\u0301:0.4')", to=release)
+    assert sf.open(release).sql("SELECT COUNT(*) FROM release WHERE ill = 'caf\u00e9'").value == 100
+    assert sf.audit(stated, release).holds

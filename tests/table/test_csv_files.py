@@ -100,7 +100,7 @@ KDD = " 39, State-gov, ?, Yes\n50 , Private, 12, No\n ?, Private , 13, Yes\n"
 
 
 def test_a_file_without_names_with_blanks_and_markers(tmp_path: Path) -> None:
-    found = read(tmp_path, KDD, columns="age,work,weeks,union", trim=True, missing_markers="?")
+    found = read(tmp_path, KDD, columns="age,work,weeks,union", missing_markers="?")
     assert found.to_pydict() == {
         "age": [39, 50, None],
         "work": ["State-gov", "Private", "Private"],
@@ -183,7 +183,7 @@ def test_markers_hold_for_every_kind_of_table() -> None:
     people = pa.table({"age": [30, 41], "ill": [" ? ", "flu "]})
     coded = people.set_column(1, "ill", people.column("ill").dictionary_encode())
     for frame in (people, coded):
-        source = find_source(frame, Reading.of(missing_markers=["?"], trim=True))
+        source = find_source(frame, Reading.of(missing_markers=["?"]))
         (batch,) = source.batches(["ill"], 10)
         assert batch.column(0).to_pylist() == [None, "flu"]
     with pytest.raises(UsageError, match="'encoding' has no meaning for it"):
@@ -233,20 +233,10 @@ def test_a_receipt_remembers_how_a_file_was_read(tmp_path: Path) -> None:
     )
     sf.publish(
         path, "rho-privacy(0.2, 0.5)", to=tmp_path / "r", receipt=tmp_path / "receipt",
-        quasi="age,work", sensitive="ill", columns="age,ill,work", separator=";", trim=True,
+        quasi="age,work", sensitive="ill", columns="age,ill,work", separator=";",
         missing_markers="?",
     )  # fmt: skip
     assert sf.audit(path, tmp_path / "r", receipt=tmp_path / "receipt").holds
-
-
-def test_what_was_not_repeated_is_told_in_a_sentence(tmp_path: Path, cli: Any) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text("age,ill\n" + "".join(f"{k % 40}, {'abcdef'[k % 6]}\n" for k in range(600)))
-    sf.publish(path, "l-diversity(3)", to=tmp_path / "r", quasi="age", sensitive="ill", trim=True)
-    outcome = cli("audit", path, tmp_path / "r")
-    assert outcome.code == 2
-    assert outcome.err.endswith("If blanks around texts mean nothing, say --trim.\n")
-    assert cli("audit", path, tmp_path / "r", "--trim").code == 0
 
 
 def test_missing_sensitive_values_are_told_at_reading(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ ROWS = [
 
 def test_a_sheet_is_a_table(tmp_path: Path) -> None:
     path = workbook(tmp_path / "people.xlsx", ROWS)
-    found = whole(path, missing_markers="?", trim=True)
+    found = whole(path, missing_markers="?")
     assert found.to_pydict() == {
         "age": [30, 41, None],
         "zip": ["01234", "1235", "x"],

@@ -38,7 +38,7 @@ def test_a_kdd_file_with_flags_alone(cli: Any, tmp_path: Path) -> None:
         f" {20 + n % 50}; {'MF'[n % 2] if n % 9 else '?'}; {ills[n % 5]}; x" for n in range(500)
     ]
     path.write_text("\n".join(lines), encoding="latin-1")
-    written = ("--columns", "age,sex,ill,rest", "--encoding", "latin-1", "--trim",
+    written = ("--columns", "age,sex,ill,rest", "--encoding", "latin-1",
                "--missing-markers", "?", "--separator", ";")  # fmt: skip
     roles = ("--quasi", "age,sex", "--sensitive", "ill", "--drop-rest")
     promise = ("--guarantee", "l-diversity(3)", "--out", out)

@@ -23,7 +23,6 @@ TABLE = {
     "options": {
         "missing": "drop",
         "missing_markers": "?,NA",
-        "trim": True,
         "recode": {"age": "round(5)"},
         "categorical": ["sex"],
         "separator": ";",

@@ -64,8 +64,6 @@ def _what_differs(strangers: set[Value], values: tuple[Value, ...]) -> str:
     marks = [text.strip() for text in texts if text.strip().casefold() in MARKERS]
     if marks:
         return f"If {marks[0]!r} stands for what is not known, say --missing-markers '{marks[0]}'."
-    if any(text.strip() in values for text in texts):
-        return "If blanks around texts mean nothing, say --trim."
     return "State them too, or drop the rows."
 
 

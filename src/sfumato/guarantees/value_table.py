@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 from urllib.parse import quote, unquote
 
-from sfumato.columns import Value, list_some, value_text, value_to_json
+from sfumato.columns import Value, list_some, usual_text, value_text, value_to_json
 from sfumato.errors import DataError, UsageError
 from sfumato.profile import Histogram
 from sfumato.textform import Parameter, decimal_text, unquoted
@@ -60,6 +60,7 @@ class ValueTable:
             rows = [(label(value), number) for value, number in given.items()]
         else:
             rows = [(label(one),) for one in (given if isinstance(given, Iterable) else [given])]
+        rows = [(usual_text(row[0]), *row[1:]) for row in rows]
         named = [row[0] for row in rows]
         if cls.usage and (not named or "" in named or len(set(named)) < len(named)):
             raise UsageError(f"{cls.usage}. Got {given!r} instead.")

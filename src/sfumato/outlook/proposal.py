@@ -112,8 +112,6 @@ def propose(file: str | Path, *, progress: Progress = no_progress) -> Proposal:
     better = dict(options)
     if better.pop("header", "") == "no":  # names say as much
         better["columns"] = _names(seen)
-    if any(column.padded for column in seen.columns):
-        better["trim"] = True
     markers = sorted({text for column in seen.columns for text in column.markers} - {"-", "--"})
     if markers and "missing-markers" not in options:
         better["missing-markers"] = ",".join(markers)
@@ -178,8 +176,6 @@ def _reading_options(name: str) -> dict[str, Any]:
         options["separator"] = seen.separator
     if seen.encoding.lower() not in ("utf-8", "ascii"):
         options["encoding"] = seen.encoding
-    if any(cell != cell.strip() for row in seen.rows for cell in row):
-        options["trim"] = True
     markers = [text for text, _ in seen.markers if text.casefold() in MARKERS - {"-", "--"}]
     if markers:
         options["missing-markers"] = ",".join(markers)
@@ -188,7 +184,7 @@ def _reading_options(name: str) -> dict[str, Any]:
 
 def _reading(options: Mapping[str, Any]) -> Reading:
     said = {option.replace("-", "_"): value for option, value in options.items()}
-    return Reading.of(**{"header": "guess", "trim": False, **said})
+    return Reading.of(**{"header": "guess", **said})
 
 
 def _names(seen: Survey) -> list[str]:

@@ -107,8 +107,7 @@ class Bars:
 @dataclass(frozen=True)
 class SurveyedColumn:
     """What a first look counts of a column: `low`, `high` and `quintiles` are of numbers, days and
-    instants, `markers` texts that may stand for what is not known; `padded` where blanks stand
-    around some of its texts."""
+    instants, `markers` texts that may stand for what is not known."""
 
     name: str
     type: pa.DataType
@@ -120,7 +119,6 @@ class SurveyedColumn:
     quintiles: tuple[float, ...] = ()
     bars: Bars = Bars("values", (), 0)
     markers: tuple[str, ...] = ()
-    padded: bool = False
     suggestion: Suggestion = Suggestion("drop", "")
 
     @property

@@ -109,12 +109,7 @@ def survey(
     )
     heads = ("column", "type", "missing", "different", "perhaps", "why")
     table = ResultTable("Columns", f"{source.label}, {rows:,} rows", heads, lines, note=note)
-    notes = [
-        f"Column {c.name!r} has texts with blanks around them. If these mean nothing, say --trim."
-        for c in looked
-        if c.padded
-    ]
-    notes += marker_notes({c.name: c.markers for c in looked})
+    notes = marker_notes({c.name: c.markers for c in looked})
     return Survey(rows, (table,), notes, source.label, looked)
 
 
@@ -200,19 +195,18 @@ def _look(
     """What DuckDB counts of a column: how many values, between which ends, and of which."""
     kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     number = _number(name, kind)
-    marked = f"list(DISTINCT trim({name})) FILTER (lower(trim({name})) IN ({_MARKED}))"
-    texts = f"{marked}, bool_or({name} <> trim({name}))"
-    texts = texts if pa.types.is_string(kind) else "NULL, NULL"
+    texts = f"list(DISTINCT {name}) FILTER (lower({name}) IN ({_MARKED}))"
+    texts = texts if pa.types.is_string(kind) else "NULL"
     fifths = "NULL" if number == "NULL" else f"quantile_cont({number}, [0.2, 0.4, 0.6, 0.8])"
     query = (
         f"SELECT count({name}), count(DISTINCT {name}), min({number}), max({number}), {texts}, "
         f"{fifths} FROM people"
     )
-    present, distinct, low, high, texts, padded, fifths = connection.execute(query).fetchall()[0]
+    present, distinct, low, high, texts, fifths = connection.execute(query).fetchall()[0]
     distinct = distinct if _plain(kind) else 0
     column = SurveyedColumn(
         field.name, field.type, rows, present, distinct, low, high, tuple(fifths or ()),
-        Bars("values", (), present), tuple(sorted(texts or ())), bool(padded),
+        Bars("values", (), present), tuple(sorted(texts or ())),
     )  # fmt: skip
     if not distinct or distinct > _IDENTIFYING * present:
         return column

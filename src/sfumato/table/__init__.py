@@ -165,7 +165,6 @@ def read(
     quasi_k: int | str | None = None,
     drop_rest: bool = False,
     missing_markers: Sequence[str] | str | None = None,
-    trim: bool = False,
     header: Header = "guess",
     columns: Sequence[str] | str = (),
     separator: str | None = None,
@@ -190,7 +189,6 @@ def read(
     wanted = _wanted(bins or {}, recode or {})
     reading = Reading.of(
         missing_markers=missing_markers,
-        trim=trim,
         header=header,
         columns=columns,
         separator=separator,

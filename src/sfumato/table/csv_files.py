@@ -138,11 +138,8 @@ def _without_yes(connection: duckdb.DuckDBPyConnection, file: CsvFile) -> CsvFil
 
 def _missing(reading: Reading) -> list[str]:
     """The texts that stand for missing values, with the blanks that often stand around them."""
-    blanks = ("", " ", "  ") if reading.cleans else ("",)
-    texts = {*reading.missing_markers, ""} if reading.trim else {*reading.missing_markers}
-    return sorted(
-        {"", *(f"{one}{text}{two}" for text in texts for one in blanks for two in blanks)}
-    )
+    blanks, texts = ("", " ", "  "), {*reading.missing_markers, ""}
+    return sorted({f"{one}{text}{two}" for text in texts for one in blanks for two in blanks})
 
 
 def _require_names(path: Path, look: CsvPreview, columns: int) -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from sfumato.columns import Kind, Range, Values, list_some
 from sfumato.errors import DataError, UsageError
+from sfumato.table.plain import usual_texts
 from sfumato.table.recodes import is_number
 from sfumato.table.sources import Source
 
@@ -185,7 +186,7 @@ def stated_domain(column: str, given: str | Sequence[Any], table: Table) -> Valu
         raise UsageError(
             f"The domain stated for column {column!r} does not fit its type {kind}."
         ) from None
-    values = tuple(typed.to_pylist())
+    values = tuple(usual_texts(typed).to_pylist())
     if len(set(values)) != len(values):
         raise UsageError(f"The domain stated for column {column!r} names a value twice.")
     return Values(values)

@@ -50,8 +50,8 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def normalize(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
-    """The named columns in their plain types; text may stay coded, with int32 codes."""
-    arrays = [_normal(batch.column(name)) for name in columns]
+    """The named columns in plain types and spellings; text may stay coded, with int32 codes."""
+    arrays = [usual_texts(_normal(batch.column(name))) for name in columns]
     for name, array in zip(columns, arrays, strict=True):
         _require_calendar(name, array)
     return pa.RecordBatch.from_arrays(arrays, names=list(columns))
@@ -87,6 +87,23 @@ def _normal(array: pa.Array) -> pa.Array:
         array = pc.run_end_decode(array)
     array = array if array.type == plain else array.cast(plain)
     return _usual_numbers(array) if pa.types.is_floating(plain) else array
+
+
+def usual_texts(array: pa.Array) -> pa.Array:
+    """Texts without blanks around them and in one Unicode form: two that look alike would count as
+    different values in a bucket.
+
+    >>> usual_texts(pa.array([" HIV", "HIV", "cafe\u0301"])).to_pylist()
+    ['HIV', 'HIV', 'café']
+    """
+    coded = pa.types.is_dictionary(array.type)
+    texts = array.dictionary if coded else array
+    if not pa.types.is_string(texts.type):
+        return array
+    usual = pc.utf8_trim_whitespace(pc.utf8_normalize(texts, form="NFC"))
+    if not coded:
+        return usual
+    return array if usual.equals(texts) else usual.take(array.indices).dictionary_encode()
 
 
 def _usual_numbers(array: pa.Array) -> pa.Array:

@@ -23,10 +23,10 @@ class Reading:
     """What was said of a file. Every field is a table option of that name.
 
     `header`, `columns`, `separator`, `quote` and `encoding` are of texts, `sheet` of workbooks;
-    `missing_markers` and `trim` hold for the texts of every table. `texts` are columns in which
-    007 is no number.
+    `missing_markers` hold for the texts of every table. `texts` are columns in which 007 is no
+    number.
 
-    >>> Reading.of(missing_markers="?,NA,", trim=True).apply(pa.array([" ?", " Private ", None]))
+    >>> Reading.of(missing_markers="?,NA,").apply(pa.array(["?", "Private", None]))
     <pyarrow.lib.StringArray object at ...>
     [
       null,
@@ -42,7 +42,6 @@ class Reading:
     encoding: str = ""
     sheet: str = ""
     missing_markers: tuple[str, ...] = ()
-    trim: bool = False
     texts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -80,37 +79,29 @@ class Reading:
     def said(self) -> dict[str, Any]:
         """What was said, and nothing that is as usual.
 
-        >>> Reading.of(trim=True, columns="a,b").said()
-        {'columns': ('a', 'b'), 'trim': True}
+        >>> Reading.of(sheet="people", columns="a,b").said()
+        {'columns': ('a', 'b'), 'sheet': 'people'}
         """
         plain = Reading()
         options = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: said for name, said in options.items() if said != getattr(plain, name)}
 
-    @property
-    def cleans(self) -> bool:
-        """Whether texts are looked at one by one."""
-        return self.trim or bool(self.missing_markers)
-
     def refuse(self, label: str, kind: str, known: Sequence[str] = ()) -> None:
         """Refuse what has no meaning for a source of this kind, except the fields `known`."""
         for name in self.said():
-            if name not in ("missing_markers", "trim", "texts", *known):
+            if name not in ("missing_markers", "texts", *known):
                 raise UsageError(f"{label} is {kind}: '{name}' has no meaning for it.")
 
     def type(self, kind: pa.DataType) -> pa.DataType:
         return kind
 
     def apply(self, array: pa.Array) -> pa.Array:
-        """Texts without blanks around them, if they are to be trimmed; markers as missing."""
+        """Texts, and markers as missing."""
         coded = pa.types.is_dictionary(array.type)
         texts = array.dictionary if coded else array
-        bare = pc.utf8_trim_whitespace(texts)
-        cleaned = bare if self.trim else texts
-        if self.missing_markers:
-            marked = pc.is_in(bare, value_set=pa.array(self.missing_markers, pa.string()))
-            cleaned = pc.if_else(marked, pa.scalar(None, pa.string()), cleaned)
-        # a coded text may now stand twice in its dictionary, or as a null
+        marked = pc.is_in(texts, value_set=pa.array(self.missing_markers, pa.string()))
+        cleaned = pc.if_else(marked, pa.scalar(None, pa.string()), texts)
+        # a coded text may now stand as a null in its dictionary
         return cleaned.take(array.indices).dictionary_encode() if coded else cleaned
 
     @classmethod

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfumato.columns import bin_labels, edge_text
+from sfumato.columns import bin_labels, edge_text, usual_text
 from sfumato.errors import DataError, UsageError
 from sfumato.permutations import IntArray
 from sfumato.table.sources import ColumnMap, Source
@@ -290,13 +290,13 @@ def _listed(groups: str) -> dict[str, str]:
         raise UsageError(
             f"groups takes value:group;value:group, or @ and a CSV file. Got {groups[:50]!r}."
         )
-    return {unquote(value.strip()): unquote(group.strip()) for value, group in parts}
+    return {usual_text(unquote(value)): usual_text(unquote(group)) for value, group in parts}
 
 
 def _read_groups(path: str, level: int) -> dict[str, str]:
     try:
         with Path(path).open(encoding="utf-8-sig", newline="") as file:
-            lines = [[cell.strip() for cell in line] for line in csv.reader(file) if line]
+            lines = [[usual_text(cell) for cell in line] for line in csv.reader(file) if line]
     except (OSError, UnicodeDecodeError, csv.Error):
         raise DataError(f"Cannot read the groups file {path!r}.") from None
     groups: dict[str, str] = {}

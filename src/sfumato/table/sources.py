@@ -178,7 +178,7 @@ def find_source(origin: Any, reading: Reading | None = None) -> Source:
     else:
         source = origin if isinstance(origin, Source) else _frame_source(origin)
         said.refuse(source.label, "not a file")
-    if not said.cleans:
+    if not said.missing_markers:
         return source
     texts = [field.name for field in source.schema if pa.types.is_string(field.type)]
     return source.mapped(dict.fromkeys(texts, said))

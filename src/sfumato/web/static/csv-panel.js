@@ -163,10 +163,6 @@ export function csvPanel(target, label, open) {
     button.disabled = false;
   }
 
-  const trim = h("input", {
-    type: "checkbox",
-    onchange: (event) => changed("trim", event.target.checked),
-  });
   const button = h("button", { type: "button", class: "main", onclick: read }, "Read it like this");
   const ofText = [
     choice("separator", "Between two cells", SIGNS),
@@ -190,7 +186,6 @@ export function csvPanel(target, label, open) {
         : field("missing_markers", "Missing markers", "Texts that stand for a missing value: ?,NA"),
     ),
     marks,
-    h("label", { class: "check" }, trim, " Blanks around texts mean nothing"),
     seen,
     trouble,
     h("p", { class: "actions" }, button),
