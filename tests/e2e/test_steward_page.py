@@ -110,7 +110,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def address(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     state = tmp_path_factory.mktemp("state")
-    with served("--data", str(data), "--state", str(state)) as found:
+    with served(str(data), "--state", str(state)) as found:
         yield found
 
 

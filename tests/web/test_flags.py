@@ -34,7 +34,8 @@ def test_beyond_this_machine_only_for_those_who_understand() -> None:
     [
         (("--host", "192.0.2.7"), "--i-understand"),
         (("--host", "0.0.0.0", "--i-understand"), "the one address"),
-        (("--data", "/nowhere/at/all"), "is not one"),
+        (("--data", "/nowhere/at/all"), "is not a folder of tables"),
+        (("/nowhere/at/all",), "is not a folder of tables"),
         (("--upload-limit", "much"), "500MB"),
         (("--memory-limit", "-1GB"), "500MB"),
         (("--port", "99999"), "Choose another --port"),

@@ -13,10 +13,10 @@ from sfumato.limits import memory_of_machine, size
 
 @command(
     Flag(
-        "release", Path, "A release to explore: questions by clicking, answers as charts.",
+        "folder", Path, "Tables to choose from; or a release, to explore by clicking.",
         argument=True,
     ),
-    Flag("data", list[Path], "A folder that the page may choose files from. Repeatable."),
+    Flag("data", list[Path], "A further folder of tables. Repeatable."),
     Flag("port", int, "The port; 0 takes a free one.", 8734),
     Flag("host", str, "The address; this machine alone by default.", "127.0.0.1"),
     Flag("i_understand", bool, "That a --host beyond this machine shows all to it.", False),
@@ -28,7 +28,7 @@ from sfumato.limits import memory_of_machine, size
     Flag("no_browser", bool, "Do not open a browser.", False),
 )  # fmt: skip
 def serve(
-    release: Path | None,
+    folder: Path | None,
     data: list[Path] | None,
     port: int,
     host: str,
@@ -42,7 +42,7 @@ def serve(
 ) -> None:
     """Open the steward's page, or explore a release that somebody gave you.
 
-    The steward chooses a table and a promise, publishes, audits, asks. With a RELEASE the page
+    The steward chooses a table and a promise, publishes, audits, asks. With a release the page
     shows its columns and its promise, and builds questions to it by clicking.
     """
     missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
@@ -56,14 +56,18 @@ def serve(
 
     stopping.leave()  # the server has handlers of its own
     memory = size(memory_limit, "--memory-limit") if memory_limit else memory_of_machine() // 2
-    if release is not None:
-        from sfumato.release import Release
+    from sfumato.release import Release
+    from sfumato.release.manifest import NAME
 
-        Release(release)  # refused here, in one sentence, where it is none
+    release, tables = None, list(data or ())
+    if folder is not None and (folder / NAME).is_file():
+        release = Release(folder).path.resolve()  # refused here, in one sentence, where it is none
+    elif folder is not None:
+        tables.insert(0, folder)
     settings = Settings(
-        release=None if release is None else release.resolve(),
+        release=release,
         state=state or usual_state(),
-        data=tuple(data or ()),
+        data=tuple(tables),
         upload_limit=size(upload_limit, "--upload-limit"),
         memory_limit=memory,
         timeout=timeout,

@@ -17,14 +17,14 @@ MOST_LISTED = 2000
 
 
 class Roots:
-    """All folders given with `--data`, by their numbers."""
+    """All folders of tables that the server was given, by their numbers."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders: dict[object, Path] = {}
         for number, folder in enumerate(folders):
             if not folder.is_dir():
-                raise UsageError(f"--data takes folders; {str(folder)!r} is not one.")
-            self._folders[str(number)] = plain_place(folder.resolve(), "--data")
+                raise UsageError(f"{str(folder)!r} is not a folder of tables, and no release.")
+            self._folders[str(number)] = plain_place(folder.resolve(), "A folder of tables")
 
     def to_json(self) -> list[dict[str, Any]]:
         return [{"id": i, "name": f.name or str(f)} for i, f in self._folders.items()]
