@@ -7,27 +7,31 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import sfumato as sf
 from sfumato.errors import DataError
-from sfumato.outlook.proposal import propose
+from sfumato.outlook.proposal import ANOTHER, propose
 from tests.twins import census_file, hospital_file
 
 ROWS = 3000
 
 
 def test_a_hospital_file(tmp_path: Path) -> None:
-    """50 columns, `?`, patients with several stays: three are sensitive, most are left out."""
+    """50 columns, `?`, patients with several stays: one is sensitive, most are left out."""
     proposal = propose(hospital_file(tmp_path / "stays.csv", ROWS))
     table = proposal.table
-    assert table["sensitive"] == ["medical_specialty", "diag_1", "readmitted"]
+    assert table["sensitive"] == ["diag_1"]
+    others = [name for name, why in proposal.columns.items() if why == ANOTHER]
+    assert sorted(others) == ["medical_specialty", "readmitted"]
     assert table["person"] == "patient_nbr"
     assert table["missing-markers"] == "?"
     assert table["missing"] == "value"
     assert {"race", "gender", "age"} <= set(table["quasi"])
     assert table["recode"]["diag_1"] == "prefix(3) then rare(20)"
     assert {"encounter_id", "diag_2", "diag_3", "weight", "insulin"} <= set(proposal.columns)
-    assert len(proposal.meanings) == 3
+    assert "diag_1" in proposal.meaning
 
 
 def test_a_census_without_names(tmp_path: Path) -> None:
@@ -35,17 +39,16 @@ def test_a_census_without_names(tmp_path: Path) -> None:
     proposal = propose(census_file(tmp_path / "census.data", ROWS))
     table = proposal.table
     assert {"age", "education", "marital_status", "race", "sex", "country"} <= set(table["quasi"])
-    assert table["sensitive"] == ["occupation", "income"]
+    assert table["sensitive"] == ["occupation"]
     assert len(table["columns"]) == 42
-    assert any("'- 50000.'" in sentence for sentence in proposal.decisions)
+    assert proposal.columns["income"] == ANOTHER
 
 
 def test_what_is_written_is_what_was_proposed(tmp_path: Path) -> None:
     proposal = propose(census_file(tmp_path / "census.data", ROWS))
     read = tomllib.loads(str(proposal))
     assert {**read["table"]} == {**proposal.table, "file": proposal.file, "drop-rest": True}
-    promised = dict.fromkeys(proposal.table["sensitive"], proposal.guarantee)
-    assert read["publish"] == {"guarantee": promised, "out": "release"}
+    assert read["publish"] == {"guarantee": proposal.guarantee, "out": "release"}
 
 
 def test_the_adult_file_without_names(tmp_path: Path) -> None:
@@ -66,8 +69,7 @@ def test_the_adult_file_without_names(tmp_path: Path) -> None:
     file.write_text("".join(", ".join(map(str, row)) + "\n" for row in rows))
     proposal = propose(file)
     assert proposal.table["quasi"] == ["age", "workclass", "education", "relationship"]
-    assert proposal.table["sensitive"] == ["occupation", "income"]
-    assert "'>50K'" in proposal.meanings[1]  # not the value that most have
+    assert proposal.table["sensitive"] == ["occupation"]
 
 
 def test_codes_are_not_put_into_bins(tmp_path: Path) -> None:
@@ -137,3 +139,22 @@ def test_nothing_sensitive(tmp_path: Path) -> None:
     (tmp_path / "plain.csv").write_text("sex,age\n" + "f,30\nm,40\n" * 200)
     with pytest.raises(DataError, match="no column that looks sensitive"):
         propose(tmp_path / "plain.csv")
+
+
+def test_columns_that_are_not_published_are_passed_over_with_a_note(tmp_path: Path) -> None:
+    """Editing one line of a proposal is enough."""
+    rng = np.random.default_rng(4)
+    people = {"age": rng.integers(20, 60, 400), "ill": rng.choice(list("abc"), 400),
+              "work": rng.choice(list("xyz"), 400)}  # fmt: skip
+    roles = {"quasi": "age", "sensitive": "ill", "drop": "work", "recode": {"work": "rare(20)"},
+             "categorical": "work", "domain": {"work": ["x", "y", "z"]}}  # fmt: skip
+    stated = {"ill": "l-diversity(2)", "work": "l-diversity(3)"}
+    done = sf.publish(pa.table(people), stated, to=tmp_path / "r", **roles)
+    assert done.manifest.guarantee == "l-diversity(2)"
+    assert any("what is said of them is not used: work" in note for note in done.notes)
+    for wrong in ({"recode": {"wrk": "rare(20)"}}, {"categorical": "wrk"}):
+        with pytest.raises(sf.SfumatoError, match="'wrk'"):
+            sf.read(pa.table(people), **{**roles, **wrong})
+    stated |= {"wrk": "l-diversity(2)"}
+    with pytest.raises(sf.SfumatoError, match="something about wrk"):
+        sf.publish(pa.table(people), stated, to=tmp_path / "x", **roles)

@@ -148,7 +148,7 @@ ROLE = {
 }
 FLAGS = {
     ("--missing", "guess"): "The 'missing' parameter of a table must be one of refuse, value, …",
-    ("--bins", "id=0,50,100"): "A recode is given for 'id', which is not published.",
+    ("--bins", "ids=0,50,100"): "A recode is given for 'ids', which is not published.",
     ("--recode", "age=bin(0, 1)"): "There is no recode 'bin'. There are: bins(0, 18, 65, inf), …",
     ("--recode", "age=prefix(0)"): "The 'length' parameter of prefix must be a whole number of "
     "at least 1. Got 0 instead.",
@@ -157,7 +157,7 @@ FLAGS = {
     ("--recode", "sex=groups(F:1)"): "Column 'sex' has values without a group, in …",
     ("--bins", "disease=0,1,2"): "Column 'disease' of {file} is string; bins needs numbers.",
     ("--numeric", "sex"): "…of {file} is string, not numeric…",
-    ("--numeric", "id"): "'id' is not a quasi or sensitive column, so it has no kind.",
+    ("--numeric", "ids"): "'ids' is not a quasi or sensitive column, so it has no kind.",
     ("--batch-rows", "0"): "'batch_rows' must be at least 1. Got 0 instead.",
     ("--mechanism", "magic"): "There is no mechanism 'magic'. Choose one of: "
     f"{', '.join(sorted(MECHANISMS))}.",

@@ -49,6 +49,7 @@ from sfumato.mechanisms.perturbed import PerturbedPlan
 from sfumato.release import BundleWriter, Manifest, Release
 from sfumato.storage import address_of, outgoing
 from sfumato.table import Table, as_table
+from sfumato.textform import members
 
 LEFT_OUT = "1/4"  # of the people: a promise that leaves out more is refused unless it is asked for
 ENGINES: dict[str, type[LocalEngine]] = {cls.name: cls for cls in (LocalEngine, SparkEngine)}
@@ -109,7 +110,8 @@ def publish(
         table = ENGINES[engine].source(table)
     threaded = threads is None or threads > 1
     table = as_table(table, roles, threads=threaded, progress=progress)
-    promised = promised.for_columns(table.sensitive)
+    stated = {*table.unused, *(name for name, _ in members(str(promised)) if name in table.drop)}
+    promised = promised.for_columns(table.sensitive, table.drop)
     if previous is not None:
         table, named = as_before(table, promised, named, key_file, previous)
     draws, most = choose_draws(table, seed, key_file), left_out_share(left_out)
@@ -136,6 +138,9 @@ def publish(
     notes = [
         *done.notes,
         "" if table.merged is None else table.merged.note,
+        f"Not published, so what is said of them is not used: {', '.join(sorted(stated))}."
+        if stated
+        else "",
         *(table_cautions(table) if table.source.engine == LocalEngine.name else ()),
         *(() if key_file is None else key_cautions(key_file, promised, table)),
     ]

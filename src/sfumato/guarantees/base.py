@@ -116,9 +116,10 @@ class Guarantee(TextForm, ABC):
         """As a manifest holds it: one text, or one for each column."""
         return str(self)
 
-    def for_columns(self, columns: Sequence[str]) -> Guarantee:
+    def for_columns(self, columns: Sequence[str], unpublished: Sequence[str] = ()) -> Guarantee:
         """The same for a table with these sensitive columns, promised column by column where these
-        have promises of their own; `UsageError` where one has none."""
+        have promises of their own; `UsageError` where one has none. What is promised about columns
+        that are not published goes."""
         return self
 
     def kept_against(self, reader: Reader | None) -> Self:

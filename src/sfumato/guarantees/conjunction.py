@@ -61,10 +61,11 @@ class All(Guarantee):
             for column in dict.fromkeys(self.columns)
         }
 
-    def for_columns(self, columns: Sequence[str]) -> Guarantee:
+    def for_columns(self, columns: Sequence[str], unpublished: Sequence[str] = ()) -> Guarantee:
         if not self.columns:
             return self
-        if strangers := [name for name in self.columns if name and name not in columns]:
+        known = (*columns, *unpublished)
+        if strangers := [name for name in self.columns if name and name not in known]:
             raise UsageError(
                 f"'{self}' promises something about {list_some(strangers)}. Sensitive columns: "
                 f"{list_some(columns)}."

@@ -86,7 +86,7 @@ def describe(
         if table.person is not None:
             first = take_profile(one_row_each(table, Draws.system()))
         return Description(profile.rows, [*tables, _allowed(first)], marks)
-    guarantee = parse_guarantee(guarantee).for_columns(table.sensitive)
+    guarantee = parse_guarantee(guarantee).for_columns(table.sensitive, table.drop)
     mechanism = given_mechanism(mechanism)
     people = for_people(Run(table, guarantee, mechanism, Draws.system()))
     profile = profile if people.rule is None else take_profile(people.table)

@@ -22,7 +22,7 @@ from sfumato.engines.person_rows import one_row_each
 from sfumato.errors import DataError
 from sfumato.guarantees import DEFAULT_PROMISE, parse_guarantee
 from sfumato.guarantees.meaning import meaning_for_a_person
-from sfumato.outlook.suggestions import SurveyedColumn
+from sfumato.outlook.suggestions import MEANINGS, SurveyedColumn
 from sfumato.outlook.survey import Survey, survey
 from sfumato.profile import Histogram, Profile
 from sfumato.results import Result
@@ -41,9 +41,10 @@ _CODED |= {"country", "place", "specialty", "diagnosis"}
 _AGES = "bins(0, 18, 25, 35, 45, 55, 65, 75, inf)"
 
 
+ANOTHER = "Sensitive, too: name it in sensitive to publish it. Each further one widens intervals."
 _REASONS = {  # why an option is proposed
     "quasi": "Others may know these of a person; they are published.",
-    "sensitive": "What nobody may learn about one person.",
+    "sensitive": "What nobody may learn about one person: the most telling column.",
     "person": "It names people and is not published. Of each person one row is published, drawn at "
     "random.",
     "key": "It names people and is not published.",
@@ -57,15 +58,15 @@ _REASONS = {  # why an option is proposed
 class Proposal(Result):
     """What `sfumato.toml` is to say: options of the table, the promise, and why.
 
-    `decisions` are what only the steward can decide; `meanings` say what the promise means for one
-    person of this table, one sentence per sensitive column.
+    `decisions` are what only the steward can decide; `meaning` says what the promise means for one
+    person of this table.
     """
 
     file: str
     rows: int
     table: Mapping[str, Any]
     columns: Mapping[str, str]  # by column that is left out: why
-    meanings: tuple[str, ...] = ()
+    meaning: str = ""
     decisions: tuple[str, ...] = ()
     guarantee: str = DEFAULT_PROMISE
     out: str = "release"
@@ -89,12 +90,7 @@ class Proposal(Result):
                 names = [name for name, why in self.columns.items() if why == reason]
                 lines.append(f"#   {', '.join(names)}: {reason}")
         lines += ["", "[publish]", f"out = {_toml(self.out)}"]
-        if len(self.meanings) == 1:
-            lines += [f"# {self.meanings[0]}", f"guarantee = {_toml(self.guarantee)}"]
-        else:
-            lines += ["", "[publish.guarantee]  # of each sensitive column"]
-            for column, sentence in zip(self.table["sensitive"], self.meanings, strict=True):
-                lines += [f"# {sentence}", f"{_key(column)} = {_toml(self.guarantee)}"]
+        lines += [f"# {self.meaning}", f"guarantee = {_toml(self.guarantee)}"]
         if self.decisions:
             lines += ["", "# Decide:"]
             lines += [f"# - {sentence}" for sentence in self.decisions]
@@ -133,20 +129,25 @@ def _proposal(name: str, options: dict[str, Any], seen: Survey, progress: Progre
             f"columns; say which one is to: sfumato publish {file} --sensitive NAME --quasi "
             f"NAMES --drop-rest --guarantee '{DEFAULT_PROMISE}' --out release"
         )
+    ranks = {meaning.name: rank for rank, meaning in enumerate(MEANINGS)}  # the most telling first
+    by_role["sensitive"].sort(key=lambda c: ranks.get(columns[c].suggestion.meaning, len(ranks)))
+    others = by_role["sensitive"][1:]
     published = [*by_role["quasi"], *by_role["sensitive"]]
     recodes = {column: _recode(columns[column]) for column in published}
     said: dict[str, Any] = {
         "quasi": by_role["quasi"],
-        "sensitive": by_role["sensitive"],
+        "sensitive": by_role["sensitive"][:1],
         "person": "".join(by_role["person"][:1]),
         "key": "".join(by_role["key"][:1]),
         "categorical": [column for column in published if _coded(columns[column])],
         "recode": {column: recode for column, recode in recodes.items() if recode},
         "missing": "value" if any(columns[c].nulls for c in by_role["sensitive"]) else "",
     }
-    named = {*published, said["person"], said["key"]}
+    named = {*by_role["quasi"], *said["sensitive"], said["person"], said["key"]}
     left_out = {
-        column.name: "Like a column that is published."
+        column.name: ANOTHER
+        if column.name in others
+        else "Like a column that is published."
         if column.role == "quasi"
         else column.suggestion.why
         for column in seen.columns
@@ -159,8 +160,12 @@ def _proposal(name: str, options: dict[str, Any], seen: Survey, progress: Progre
         if not said["recode"].keys() & alike:  # a recode must not make all values one
             break
         said["recode"] = {c: recode for c, recode in said["recode"].items() if c not in alike}
-    meanings, decisions = _meanings(declared, profile)
-    return Proposal(name, seen.rows, table, left_out, tuple(meanings), tuple(decisions))
+    (histogram,) = profile.histograms.values()
+    guarantee = parse_guarantee(DEFAULT_PROMISE)
+    guarantee.require_feasible(histogram)
+    meaning = meaning_for_a_person(guarantee, histogram, declared.quasi)
+    decisions = tuple(_decisions(declared, histogram))
+    return Proposal(name, seen.rows, table, left_out, meaning, decisions)
 
 
 def _reading_options(name: str) -> dict[str, Any]:
@@ -242,29 +247,16 @@ def _counted(
     return declared, take_profile(one_row_each(declared, Draws.system()), progress=progress)
 
 
-def _meanings(declared: Table, profile: Profile) -> tuple[list[str], list[str]]:
-    """What the promise means for one person of this table, and what is left to decide."""
-    guarantee = parse_guarantee(DEFAULT_PROMISE)
-    meanings: list[str] = []
-    decisions: list[str] = []
-    for histogram in profile.histograms.values():
-        guarantee.require_feasible(histogram)
-        meanings.append(meaning_for_a_person(guarantee, histogram, declared.quasi))
-        decisions += _dominant(histogram)
+def _decisions(declared: Table, histogram: Histogram) -> Iterator[str]:
+    """What is left to decide."""
+    yield from _dominant(histogram)
     if not declared.quasi:
-        decisions.append(
+        yield (
             "Nothing is known to be quasi: name the columns that others may know in quasi, else "
             "nobody can ask about anything beside."
         )
-    if len(profile.histograms) > 1:
-        decisions.append(
-            "Several sensitive columns cost accuracy: leave out those that nobody asks for."
-        )
     if declared.person is not None:
-        decisions.append(
-            f"One row of each {declared.person} is published: shares are of people, not of rows."
-        )
-    return meanings, decisions
+        yield f"One row of each {declared.person} is published: shares are of people, not of rows."
 
 
 def _dominant(histogram: Histogram) -> Iterator[str]:

@@ -69,7 +69,7 @@ def _try(
     profile = take_profile(table)
     if guarantee is None:
         return
-    promise = parse_guarantee(guarantee).for_columns(table.sensitive)
+    promise = parse_guarantee(guarantee).for_columns(table.sensitive, table.drop)
     possible_mechanisms(promise, given_mechanism(mechanism))
     _require_feasible(profile, promise)
     refuse_left_out(profile, promise, left_out_share(left_out))

@@ -52,6 +52,7 @@ class Table:
     person: str | None = None
     count_rows: str | None = None  # the quasi column that says how many rows a person has
     drop: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()  # of which something is said, although they are not published
     kinds: Mapping[str, Kind] = field(default_factory=dict)
     domains: Mapping[str, Values | Range] = field(default_factory=dict)
     recodes: Mapping[str, Recodes] = field(default_factory=dict)
@@ -219,8 +220,12 @@ def read(
         )
     check_roles(roles, source.schema.names, source.label, made, drop_rest)
     published = (*roles["quasi"], *roles["sensitive"])
+    unused = tuple(dict.fromkeys(
+        name for name in (*wanted, *(domain or {}), *names_of(numeric), *names_of(categorical))
+        if name not in published and name in source.schema.names
+    ))  # fmt: skip
     for column in wanted:
-        if column not in published:
+        if column not in (*published, *unused):
             raise UsageError(f"A recode is given for {column!r}, which is not published.")
     table = Table(
         source,
@@ -230,10 +235,14 @@ def read(
         person or None,
         count_rows or None,
         roles["drop"],
+        unused=unused,
         missing=_MISSING.read(missing, "a table"),
         reading=reading,
     )
-    stated_kinds = names_of(numeric), names_of(categorical)
+    stated_kinds = tuple(
+        tuple(name for name in names_of(given) if name not in unused)
+        for given in (numeric, categorical)
+    )
     table = _coarser(table, (*table.quasi, *table.sensitive), wanted, *stated_kinds)
     if count_rows:
         counted = with_row_counts(
@@ -246,7 +255,11 @@ def read(
             raise DataError(f"{column!r} is not a quasi or sensitive column, so it has no kind.")
     if quasi_k is not None and table.quasi:
         table = _merged(table, _QUASI_K.read(quasi_k, "a table"))
-    stated = {column: stated_domain(column, text, table) for column, text in (domain or {}).items()}
+    stated = {
+        column: stated_domain(column, text, table)
+        for column, text in (domain or {}).items()
+        if column not in unused
+    }
     for column, recodes in table.recodes.items():
         if recodes.bins is not None:
             if column in stated:

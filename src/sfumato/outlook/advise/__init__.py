@@ -69,7 +69,7 @@ def advise(
     named = given_mechanism(mechanism)
     promise = None if guarantee is None else parse_guarantee(guarantee)
     if promise is not None:
-        promise = promise.for_columns(declared.sensitive)
+        promise = promise.for_columns(declared.sensitive, declared.drop)
         possible_mechanisms(promise, named)  # refuses what does not keep it
     pricing = Pricing.of(declared, min_count, progress)
     if not pricing.columns:
