@@ -11,26 +11,55 @@ from math import prod
 import numpy as np
 import pytest
 
-from sfumato.draws import Draws
+from sfumato.draws import Draws, Positions
 from sfumato.errors import InfeasibleGuarantee, SfumatoError
 from sfumato.guarantees import RhoPrivacy, jointly, parse_guarantee
 from sfumato.mechanisms import MECHANISMS
+from sfumato.mechanisms.buckets import tree as growing
 from sfumato.mechanisms.buckets.settings import Limits
 from sfumato.mechanisms.partitioned import INSIDE, cut_table
 from sfumato.profile import Profile
-from tests.whole.oracle import buckets, drawn, matched
+from tests.whole.oracle import buckets, drawn, matched, tree
 from tests.whole.oracle.__main__ import families, of_buckets
 
 pytestmark = pytest.mark.filterwarnings("ignore::sfumato.errors.WeakPromiseWarning")
 
 
-def test_no_small_table_in_buckets_is_above_a_ceiling() -> None:
-    family = of_buckets("", (buckets.small(n, buckets.BUCKETS) for n in range(60)), 300)
-    assert family.tables > 30
+@pytest.mark.parametrize(
+    ("name", "tables"),
+    [("people alone", 75), ("made and refused", 12), ("publish's choice", 50), ("buckets", 40)],
+)
+def test_nobody_in_buckets_is_above_a_ceiling(name: str, tables: int) -> None:
+    family = families(tables)[name](name)
+    assert family.tables
     assert family.worst == 1, family.broken[:1]  # never above, and ceilings are used up
+    assert name != "made and refused" or family.both == 12
 
 
-@pytest.mark.parametrize("seed", [0, 3, 10])
+def test_trees_follow_the_rule() -> None:
+    """Every column of every kind, cell by cell: the program's tree is the rule's."""
+    family = families(8)["trees"]("trees")
+    assert not family.broken
+    assert family.tables == 16
+
+
+def test_a_refusal_that_tells_more_than_its_ceilings_make_up_for_is_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Refused with 2⁻ˢ instead of (10/11)ˢ: the odds of a value may double."""
+
+    def halved(away: int, path: str, draws: Draws) -> bool:
+        drawn = draws.bernoulli(f"refuse {path}", Positions(0, away), Fraction(1, 2))
+        return bool(drawn.all())
+
+    monkeypatch.setattr(growing, "refused", halved)
+    with pytest.raises(AssertionError):  # the rule is another
+        of_buckets("", map(buckets.cut, range(10)))
+    monkeypatch.setattr(tree, "REFUSED", Fraction(1, 2))
+    assert of_buckets("", map(buckets.cut, range(10))).broken
+
+
+@pytest.mark.parametrize("seed", [3, 10])
 def test_weighing_worlds_is_the_same_as_going_through_all_draws(seed: int) -> None:
     """Every world of the histogram, every permutation of slots and every refusal."""
     case = buckets.small(seed, ("optimal", "two-size"))
@@ -188,11 +217,8 @@ def test_every_mechanism_is_looked_at() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "number",
-    [0, 1],
-)
-def test_all_of_it(number: int) -> None:
-    family = list(families(500))[number]()
+@pytest.mark.parametrize("name", families(0))
+def test_all_of_it(name: str) -> None:
+    family = families(200)[name](name)
     assert family.tables
     assert not family.broken, family.broken[:3]

@@ -31,7 +31,12 @@ from sfumato.guarantees import jointly, parse_guarantee
 from sfumato.mechanisms import Mechanism, Plan, parse_mechanism
 from sfumato.mechanisms.buckets.plan import BucketPlan
 from sfumato.profile import BinnedCounts, Holdings, Profile
+from tests.whole.oracle.tree import Asked, Cut, R, Rule, chance_of, cuts, law, leaves
 from tests.whole.oracle.worlds import Branching, Held, Script, World, arranged, fitting, outcomes
+
+REFUSALS = "refuse"  # in the purpose of their draws
+FEW = 20  # people, of whom every refusal is looked at
+CHECKED = 5  # worlds of a release whose plans are compared with the rule's
 
 # every ceiling once more, by formulas of the papers
 CEILINGS: dict[str, Callable[[Fraction], Fraction]] = {
@@ -77,6 +82,11 @@ class Case:
             domain={name: sorted(set(values)) for name, values in held.items()},
         )
 
+    @property
+    def branched(self) -> tuple[str, ...]:
+        """What comes out every way; of many people as the key says."""
+        return (REFUSALS,) if len(self.held) <= FEW else ()
+
     def marks(self, held: Held) -> list[tuple[int, Any]]:
         """What has a ceiling."""
         return [*enumerate(held), *([(-1, held)] if self.joint else [])]
@@ -106,11 +116,17 @@ class Planner:
         if case.joint:
             self.guarantee = jointly(self.guarantee, self.profile.histograms)
         self._known: dict[Any, list[tuple[Fraction, Planned]]] = {}
-        binned = self.profile.binned
-        quasi = pa.table(dict(case.quasi))
-        cells = binned and {cell: n for n, cell in enumerate(zip(*binned.cells.codes, strict=True))}
-        bins = [one.of(quasi[one.column]) for one in binned.cells.columns] if binned else []
-        self.cell = [cells[each] for each in zip(*bins, strict=True)] if cells else []
+        self.cells = list[int]()  # of everybody
+        if self.profile.binned is not None:
+            cells, quasi = self.profile.binned.cells, pa.table(dict(case.quasi))
+            number = {bins: n for n, bins in enumerate(zip(*cells.codes, strict=True))}
+            codes = [bins.of(quasi[bins.column]).tolist() for bins in cells.columns]
+            rows = zip(*codes, strict=True) if codes else [()] * len(case.held)
+            self.cells = [number.get(bins, 0) for bins in rows]
+            counted = self.counted(case.held).binned
+            for name in ("cell", "values", "counts"):
+                found = getattr(counted, name), getattr(self.profile.binned, name)
+                assert np.array_equal(*found), name
 
     def codes(self, world: World) -> dict[str, IntArray]:
         found = {}
@@ -124,13 +140,11 @@ class Planner:
             return self.profile
         holdings = self.profile.holdings or Holdings.one(*self.profile.histograms.values())
         held = holdings.numbers(self.codes(world)).tolist()
-        entries = Counter(zip(self.cell or [0] * len(held), held, strict=True))
-        (cell, values), n = (
-            zip(*sorted(entries), strict=True),
-            [e for _, e in sorted(entries.items())],
+        entries = sorted(Counter(zip(self.cells, held, strict=True)).items())
+        cell, values, counts = np.array([(*at, n) for at, n in entries]).T
+        return replace(
+            self.profile, binned=BinnedCounts(self.profile.binned.cells, cell, values, counts)
         )
-        counts = (np.array(each, np.int64) for each in (cell, values, n))
-        return replace(self.profile, binned=BinnedCounts(self.profile.binned.cells, *counts))
 
     def plans(self, world: World, *branched: str) -> list[tuple[Fraction, Planned]]:
         """What is planned of a world, with the chances of what is `branched`."""
@@ -153,6 +167,28 @@ class Planner:
         said = str(way), str(in_json(plan.public())), *facts.statement(), *facts.caveats()
         return Planned(plan, (*said, str(shown)), contents)
 
+    @cached_property
+    def rule(self) -> Rule | None:
+        """What trees are grown by, where there may be any."""
+        case, marks = self.case, list(map(self.case.marks, self.case.held))
+        if self.profile.binned is None:
+            return None
+        least = None if self.way is None else getattr(self.way, "min", None)
+        rule = Rule.of(case.quasi, least, case.ceilings, marks)
+        return rule if self.way is not None or rule.serves(marks) else None
+
+    def law(self, world: World) -> dict[tuple[Asked | None, ...], Fraction]:
+        """The chance of every tree that may be public."""
+        assert self.rule is not None
+        found = law(self.rule, list(map(self.case.marks, world)))
+        return {cuts(tree): chance for chance, tree in found}
+
+    def chance(self, world: World, planned: Planned) -> tuple[Fraction, bool]:
+        """The chance of this tree, and whether a cut was refused in it."""
+        if self.rule is None:
+            return Fraction(1), False
+        return chance_of(self.rule, list(map(self.case.marks, world)), planned.cuts)
+
     def buckets(self, planned: Planned, world: World) -> list[int]:
         """Where the plan puts everybody."""
         plan = planned.plan
@@ -173,6 +209,11 @@ class Planned:
     @property
     def made(self) -> bool:
         return self.plan.tree is not None
+
+    @cached_property
+    def cuts(self) -> tuple[Asked | None, ...]:
+        """Of its tree, as `tree` has them."""
+        return tuple(cut and (cut.column, cut.below, cut.values) for cut in self.plan.cuts.cuts)
 
     @property
     def public(self) -> tuple[Any, ...]:
@@ -196,9 +237,6 @@ def entries_of(listed: Iterator[tuple[IntArray, ...]]) -> tuple[tuple[int, int, 
     return tuple(sorted(itertools.chain(*pieces)))
 
 
-REFUSALS = "refuse"  # in the purpose of their draws
-
-
 def likelihoods(
     planner: Planner, released: Planned, buckets: Sequence[int], worlds: Iterator[World]
 ) -> dict[World, Fraction]:
@@ -214,37 +252,67 @@ def likelihoods(
     return found
 
 
-def worst_ratio(
+def by_rule(planner: Planner, released: Planned, worlds: Iterator[World]) -> dict[World, Fraction]:
+    """The same where blocks may be cut, from the rule as `tree` has it. The program's plans of some
+    worlds are compared: it has every tree with that chance, and this release wherever this tree."""
+    case, every = planner.case, list(worlds)
+    found = {world: planner.chance(world, released)[0] * released.placing for world in every}
+    for world in [case.held, *Random(case.seed).sample(every, min(CHECKED, len(every)))]:
+        trees = Counter[Any]()
+        for chance, planned in planner.plans(world, *case.branched):
+            trees[planned.cuts] += chance  # type: ignore[assignment]
+            same = planned.public == released.public
+            assert same or planned.cuts != released.cuts or world not in found, (case, world)
+        assert not case.branched or trees == planner.law(world), (case, world, trees)
+    return found
+
+
+Mark = tuple[int, Any]
+
+
+def posteriors(
     case: Case, likelihood: Mapping[World, Fraction], people: Sequence[int]
-) -> tuple[Fraction, Any]:
-    """The largest posterior of these people over its ceiling, and whose it is."""
-    whole, mass = sum(likelihood.values(), Fraction(0)), Counter[tuple[int, tuple[int, Any]]]()
-    for world, chance in likelihood.items():
-        for person in people:
-            for mark in case.marks(world[person]):
-                mass[person, mark] += chance  # type: ignore[assignment]
+) -> dict[tuple[int, Mark], Fraction]:
+    """The chance of every value of these people, by (person, (column, value))."""
+    whole, worlds = sum(likelihood.values(), Fraction(0)), defaultdict[Fraction, list[World]](list)
     assert whole > 0, "the release itself is impossible"
-    return max(
-        (weight / whole / case.ceilings[mark], (person, mark))
-        for (person, mark), weight in mass.items()
-    )
+    for world, chance in likelihood.items():
+        worlds[chance].append(world)
+    found = defaultdict[tuple[int, Mark], Fraction](Fraction)
+    for chance, alike in worlds.items():
+        held = Counter((person, world[person]) for world in alike for person in people)
+        for (person, combination), count in held.items():
+            for mark in case.marks(combination):
+                found[person, mark] += chance * count / whole
+    return found
+
+
+def odds(chance: Fraction) -> Fraction:
+    return chance / (1 - chance)
 
 
 @dataclass(frozen=True)
 class Looked:
-    """One release of a table, and its worst posterior over the ceiling."""
+    """One release of a table: its worst posterior over the ceiling, and the most that odds are
+    above what the bucket lists: at most 11/10, and 1 where no cut was refused."""
 
     worlds: int
     made: bool
     refused: bool
     ratio: Fraction
+    factor: Fraction
     whose: Any
+
+    @property
+    def kept(self) -> bool:
+        return self.ratio <= 1 and self.factor <= (R if self.refused else 1)
 
 
 def releases(planner: Planner) -> list[tuple[Planned, list[int]]]:
     """Everything that may be public of a table under its key, and where people then stand."""
     world = planner.case.held
-    by_public = {planned.public: planned for _, planned in planner.plans(world, REFUSALS)}
+    plans = planner.plans(world, *planner.case.branched)
+    by_public = {planned.public: planned for _, planned in plans}
     return [(planned, planner.buckets(planned, world)) for planned in by_public.values()]
 
 
@@ -253,20 +321,33 @@ def look(case: Case, most: int = 3000) -> list[Looked]:
     `most`, over those of some buckets, everybody else known."""
     planner, found = Planner(case), []
     for planned, buckets in releases(planner):
-        some, worlds = sorted(set(buckets)), 1
-        Random(case.seed).shuffle(some)
-        some.sort(key=lambda bucket: bucket not in [buckets[person] for person in case.alone])
-        for at, bucket in enumerate(some):
-            worlds *= len(list(fitting(case.held, buckets, [bucket])))
-            if worlds > most:
-                some = some[:at]
-                break
+        order, some, worlds = sorted(set(buckets)), list[int](), 1
+        Random(case.seed).shuffle(order)
+        order.sort(key=lambda bucket: bucket not in [buckets[person] for person in case.alone])
+        for bucket in order:
+            inside = [held for held, b in zip(case.held, buckets, strict=True) if b == bucket]
+            orders = factorial(len(inside)) // prod(map(factorial, Counter(inside).values()))
+            if worlds * orders <= most:
+                some, worlds = [*some, bucket], worlds * orders
         if some:
             fits = fitting(case.held, buckets, some)
-            likelihood = likelihoods(planner, planned, buckets, fits)
+            if planner.rule is None:
+                likelihood = likelihoods(planner, planned, buckets, fits)
+            else:
+                likelihood = by_rule(planner, planned, fits)
             people = [person for person, bucket in enumerate(buckets) if bucket in some]
-            ratio, whose = worst_ratio(case, likelihood, people)
-            found.append(Looked(len(likelihood), planned.made, False, ratio, whose))
+            held = [Counter(case.marks(one)) for one in case.held]
+            lists = {g: sum((held[p] for p in people if buckets[p] == g), Counter()) for g in some}
+            ratio, factor, whose = Fraction(0), Fraction(0), None
+            for (person, mark), chance in posteriors(case, likelihood, people).items():
+                listed = lists[buckets[person]]
+                share = Fraction(listed[mark] * len(case.marks(case.held[0])), listed.total())
+                factor = max(factor, odds(chance) / odds(share) if share < 1 else Fraction(1))
+                if chance / case.ceilings[mark] > ratio:
+                    ratio, whose = chance / case.ceilings[mark], (person, mark, chance)
+            refused = planner.chance(case.held, planned)[1]
+            cut = planned.made, refused
+            found.append(Looked(len(likelihood), *cut, ratio, factor, whose))
     return found
 
 
@@ -281,7 +362,6 @@ def enumerated(case: Case) -> dict[tuple[Any, ...], dict[World, Fraction]]:
     return found
 
 
-SHARED = ("optimal", "local(min=2)", "local(min=3)", None)  # with several columns
 BUCKETS = (
     "optimal",
     "optimal(fakes=1)",
@@ -304,10 +384,13 @@ def _zipf(rng: Random, kinds: int, people: int) -> list[int]:
     return found
 
 
-def small(seed: int, ways: Sequence[str | None]) -> Case:
+def small(
+    seed: int, ways: Sequence[str | None], values: int | None = None, people: int | None = None
+) -> Case:
     """Up to eight people: places of one person each, Zipf shapes, one or two sensitive columns."""
     rng = Random(seed)
-    people, several = rng.randint(5, 8), rng.random() < 0.25
+    several = rng.random() < 0.25
+    people, values = people or rng.randint(5, 8), values or rng.randint(2, 4)
     quasi: dict[str, list[Any]] = {
         "town": [f"t{kind}" for kind in _zipf(rng, rng.randint(2, people), people)],
         "age": [rng.randint(20, 20 + rng.choice([2, 5, 40])) for _ in range(people)],
@@ -315,13 +398,35 @@ def small(seed: int, ways: Sequence[str | None]) -> Case:
     }
     for name in rng.sample(sorted(quasi), rng.randint(0, 2)):
         del quasi[name]
-    drawn = [_zipf(rng, rng.randint(2, 4), people) for _ in range(1 + several)]
-    way = rng.choice([way for way in ways if not several or way in SHARED])
+    drawn = [_zipf(rng, values, people) for _ in range(1 + several)]
+    shared = [way for way in ways if way in (None, "optimal") or way.startswith("local")]
+    way = rng.choice(shared if several else ways)
     joint = several and rng.random() < 0.3
     promises = rng.choices(SINGLE if several else list(CEILINGS), k=len(drawn))
     if joint:
         promises = promises[:1] * 2
     return Case(quasi, tuple(zip(*drawn, strict=True)), tuple(promises), way, seed, joint)
+
+
+def cut(seed: int) -> Case:
+    """A small table of which a release shows a cut that was made and one that was refused."""
+    for number in itertools.count():
+        rng = Random(f"{seed} {number}")
+        people = rng.randint(6, 8)
+        way = f"local(min={rng.choice([1, 2, 2, 2, 3])})"
+        case = small(rng.randrange(1 << 40), (way,), rng.randint(3, 7), people)
+        marks = list(map(case.marks, case.held))
+        if any(case.ceilings[mark] < Fraction(n, people) for mark, n in _count(marks).items()):
+            continue
+        rule = Rule.of(case.quasi, int(way[10:-1]), case.ceilings, marks)
+        for _, tree in law(rule, marks):
+            if isinstance(tree, Cut) and any(leaf.refused for leaf in leaves(tree)):
+                return case
+    raise AssertionError
+
+
+def _count(marks: Sequence[Sequence[Any]]) -> Counter[Any]:
+    return Counter(mark for held in marks for mark in held)
 
 
 def lone(seed: int) -> Case:

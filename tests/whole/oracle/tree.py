@@ -10,13 +10,15 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import cache
+from math import ceil
 from typing import Any
 
 R = Fraction(11, 10)
+REFUSED = 1 / R  # the chance of a refusal, for every exchange
 UNIT = 2**32
 _EXACT = Context(prec=40)
 
@@ -53,11 +55,18 @@ class Leaf:
     people: tuple[int, ...]
 
 
+Asked = tuple[str, Any, tuple[Any, ...]]  # a column, and an edge or values
+
+
+@dataclass(frozen=True)
+class Candidate:
+    asked: Asked
+    sides: tuple[tuple[int, ...], tuple[int, ...]]
+
+
 @dataclass(frozen=True)
 class Cut:
-    column: str
-    below: Any
-    values: tuple[Any, ...]
+    asked: Asked
     sides: tuple[Tree, Tree]
 
 
@@ -123,14 +132,46 @@ class Rule:
     weights: Sequence[int]
     least: int
     ceilings: Mapping[Any, Fraction]
+    known: dict[tuple[int, ...], Candidate | None] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, quasi: Mapping[str, Sequence[Any]], least: int, f: Mapping[Any, Fraction]) -> Rule:
-        columns = columns_of(quasi)
+    def of(
+        cls,
+        quasi: Mapping[str, Sequence[Any]],
+        least: int | None,
+        f: Mapping[Any, Fraction],
+        marks: Sequence[Sequence[Any]],
+    ) -> Rule:
+        columns, n = columns_of(quasi), len(marks)
+        if least is None:
+            needed = Counter[Any]()
+            for mark, count in Counter(mark for held in marks for mark in held).items():
+                needed[mark[0]] += Fraction(count, n) / f[mark]
+            least = max(100, -(-n // 1000), *(ceil(10 * column) for column in needed.values()))
         inside = {mark: one / (one + R * (1 - one)) for mark, one in f.items()}
         return cls(columns, weights_of(columns), least, inside)
 
-    def candidate(self, people: Sequence[int]) -> tuple[Column, frozenset[int]] | None:
+    def tests(self, marks: Sequence[Sequence[Any]], part: Fraction = Fraction(1)) -> bool:
+        """Whether no value has more than this part of f'' in the whole table."""
+        whole = Counter(mark for held in marks for mark in held)
+        return all(n <= part * self.ceilings[mark] * len(marks) for mark, n in whole.items())
+
+    def unrefused(self, people: tuple[int, ...]) -> int:
+        """The blocks of the tree in which no cut is refused."""
+        found = self.candidate(people)
+        return 1 if found is None else sum(map(self.unrefused, found.sides))
+
+    def serves(self, marks: Sequence[Sequence[Any]]) -> bool:
+        """Whether `publish` takes local buckets."""
+        return self.tests(marks, Fraction(3, 4)) and self.unrefused(tuple(range(len(marks)))) >= 8
+
+    def candidate(self, people: tuple[int, ...]) -> Candidate | None:
+        """The only cut of a node that is tested: quasi-identifiers decide."""
+        if people not in self.known:
+            self.known[people] = self._candidate(people)
+        return self.known[people]
+
+    def _candidate(self, people: tuple[int, ...]) -> Candidate | None:
         best, found, n = -1, None, len(people)
         for column, weight in zip(self.columns, self.weights, strict=True):
             first = first_side(column, people)
@@ -142,7 +183,21 @@ class Rule:
             score = weight * spread * ((L(n) - L(many) - L(n - many)) // n)
             if score > best:
                 best, found = score, (column, first)
-        return found
+        if found is None:
+            return None
+        column, first = found
+        inside = tuple(person for person in people if column.bins[person] in first)
+        others = tuple(person for person in people if column.bins[person] not in first)
+        edge = column.begins[len(first) - 1] if column.begins else None
+        return Candidate(
+            (column.name, edge, tuple(column.named[b] for b in sorted(first) if column.named)),
+            (inside, others),
+        )
+
+    def refusal(self, found: Candidate, marks: Sequence[Sequence[Any]]) -> Fraction:
+        """The chance that it is refused."""
+        s = self.exchanges(found.sides, marks)
+        return Fraction(0) if s is None else REFUSED ** max(s, 0)
 
     def exchanges(
         self, sides: Sequence[Sequence[int]], marks: Sequence[Sequence[Any]]
@@ -166,26 +221,40 @@ def law(rule: Rule, marks: Sequence[Sequence[Any]]) -> list[tuple[Fraction, Tree
         if found is None:
             yield Fraction(1), Leaf(False, people)
             return
-        column, first = found
-        one = tuple(person for person in people if column.bins[person] in first)
-        other = tuple(person for person in people if column.bins[person] not in first)
-        s = rule.exchanges((one, other), marks)
-        refused = Fraction(0) if s is None else min(1 / R ** max(s, 0), Fraction(1))
+        refused = rule.refusal(found, marks)
         if refused:
             yield refused, Leaf(True, people)
         if refused == 1:
             return
-        edge = column.begins[len(first) - 1] if column.begins else None
-        values = tuple(column.named[b] for b in sorted(first)) if column.named else ()
-        for (p, a), (q, b) in itertools.product(grown(one), list(grown(other))):
-            yield (1 - refused) * p * q, Cut(column.name, edge, values, (a, b))
+        for (p, one), (q, other) in itertools.product(*map(grown, found.sides)):
+            yield (1 - refused) * p * q, Cut(found.asked, (one, other))
 
     everybody = tuple(range(len(marks)))
-    n = len(everybody)
-    whole = Counter(mark for held in marks for mark in held)
-    if any(count > rule.ceilings[mark] * n for mark, count in whole.items()):
-        return [(Fraction(1), Leaf(False, everybody))]  # nothing is tested
+    if not rule.tests(marks):
+        return [(Fraction(1), Leaf(False, everybody))]
     return list(grown(everybody))
+
+
+def chance_of(
+    rule: Rule, marks: Sequence[Sequence[Any]], shown: Sequence[Asked | None]
+) -> tuple[Fraction, bool]:
+    """The chance of a tree, and whether a cut was refused in it."""
+    nodes, refused = iter(shown), False
+
+    def of(people: tuple[int, ...]) -> Fraction:
+        nonlocal refused
+        asked, found = next(nodes), rule.candidate(people)
+        if found is None or not tested:
+            return Fraction(asked is None)
+        chance = rule.refusal(found, marks)
+        if asked is None:
+            refused = True
+            return chance
+        below = of(found.sides[0]) * of(found.sides[1])
+        return (1 - chance) * below if asked == found.asked else Fraction(0)
+
+    tested = rule.tests(marks)
+    return of(tuple(range(len(marks)))), refused
 
 
 def leaves(tree: Tree) -> list[Leaf]:
@@ -194,9 +263,8 @@ def leaves(tree: Tree) -> list[Leaf]:
     )
 
 
-def cuts(tree: Tree) -> list[tuple[str, Any, tuple[Any, ...]] | None]:
+def cuts(tree: Tree) -> tuple[Asked | None, ...]:
     """As manifests list them: first sides before second ones."""
     if isinstance(tree, Leaf):
-        return [None]
-    here = tree.column, tree.below, tree.values
-    return [here, *(cut for side in tree.sides for cut in cuts(side))]
+        return (None,)
+    return (tree.asked, *(cut for side in tree.sides for cut in cuts(side)))

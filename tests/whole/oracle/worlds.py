@@ -19,6 +19,7 @@ from sfumato.draws import Address, Draws, IntArray
 Held = tuple[Any, ...]  # what a person has in every sensitive column
 World = tuple[Held, ...]  # by person
 T = TypeVar("T")
+MOST_APART = 3  # of several draws that all have to succeed: more come out in two ways only
 
 
 class Script:
@@ -72,8 +73,11 @@ class Branching(Draws):
     def bernoulli(self, purpose: str, address: Address, probability: Fraction) -> Any:
         if not self._open(purpose):
             return super().bernoulli(purpose, address, probability)
-        chances = (1 - probability, probability)
-        return np.array([self.script.pick(chances) for _ in range(address.count)], np.bool_)
+        chances, many = (1 - probability, probability), address.count
+        if many <= MOST_APART:
+            return np.array([self.script.pick(chances) for _ in range(many)], np.bool_)
+        every = self.script.pick((1 - probability**many, probability**many))
+        return np.arange(many) >= 1 - every  # all succeed, or one does not: which tells nobody
 
     def below(self, purpose: str, address: Address, bound: int | IntArray) -> IntArray:
         if not self._open(purpose):
