@@ -5,6 +5,7 @@ A sample here; all of it by `python -m tests.whole.oracle`.
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from fractions import Fraction
 from math import prod
 
@@ -16,6 +17,7 @@ from sfumato.errors import InfeasibleGuarantee, SfumatoError
 from sfumato.guarantees import RhoPrivacy, jointly, parse_guarantee
 from sfumato.mechanisms import MECHANISMS
 from sfumato.mechanisms.buckets import tree as growing
+from sfumato.mechanisms.buckets.fakes import certainty
 from sfumato.mechanisms.buckets.settings import Limits
 from sfumato.mechanisms.partitioned import INSIDE, cut_table
 from sfumato.profile import Profile
@@ -76,6 +78,31 @@ def test_one_person_too_many_in_a_bucket_is_seen(monkeypatch: pytest.MonkeyPatch
     kept = Limits.table
     monkeypatch.setattr(Limits, "table", lambda self, sizes: kept(self, sizes) + 1)
     assert of_buckets("", (buckets.small(n, ("optimal",)) for n in range(20))).broken
+
+
+@pytest.mark.xfail(strict=True, reason="a value listed 666 times, and held 660 times, is no fake")
+def test_whoever_knows_all_but_one_of_a_bucket_is_as_sure_as_fakes_say() -> None:
+    """The release says how many have a value and, counted, how often it is listed. Who weighs the
+    values that are left by the odds that they are real believes one by .99 and not by 1/3."""
+    held = [(value,) for value, count in enumerate([660, 400, 360, 320, 200, 60])
+            for _ in range(count)]  # fmt: skip
+    ages = {"age": [n % 50 for n in range(len(held))]}
+    way = "optimal(fakes=2)"
+    planner = buckets.Planner(buckets.Case(ages, tuple(held), ("l-diversity(3)",), way, 1))
+    ((_, planned),) = planner.plans(planner.case.held)
+    real, listed = defaultdict[int, set[int]](set), defaultdict[int, set[int]](set)
+    for bucket, value, _ in planned.contents:
+        real[bucket].add(value)
+    for bucket, value, _ in buckets.entries_of(planned.plan.listed()):
+        listed[bucket].add(value)
+    shown = Counter(value for values in listed.values() for value in values)
+    odds = {v: held.count((v,)) / (n - held.count((v,))) for v, n in shown.items()}
+    surest = 0.0
+    for bucket, values in real.items():
+        for value in values:
+            left = [odds[other] for other in listed[bucket] - values | {value}]
+            surest = max(surest, odds[value] / sum(left))
+    assert surest <= certainty(4, 2, 3)
 
 
 @pytest.mark.parametrize("text", drawn.LIMITS)
