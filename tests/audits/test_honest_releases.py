@@ -48,6 +48,7 @@ KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "buckets, merged quasi-identifiers": (
         DIVERSE, "optimal", {"quasi": ["age", "sex"], "sensitive": "ill", "quasi_k": 5}),
     "blocks": ("beta-likeness(2)", "local(min=100)", ONE),
+    "blocks, cuts refused": ("l-diversity(4)", "local(min=30)", ONE),
     "ranges": (DIVERSE, "heterogeneous", ONE),
     "groups": ("beta-likeness(2)", "burel", ONE),
 }  # fmt: skip

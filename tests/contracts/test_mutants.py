@@ -532,7 +532,7 @@ CONTENT: dict[str, tuple[str, Callable[[Copy], None], str]] = {
     "the range of a quasi-identifier": ("buckets", domain_of_age, "domains"),
     "the threshold of fakes": ("buckets", plan(association="row 17: judge"), "facts"),
     "fakes all alike": ("fakes", fakes_all_alike, "draws"),
-    "digits of an edge between blocks": ("blocks", lambda c: c.claim(digits_of_an_edge), "facts"),
+    "digits of an edge between blocks": ("blocks", lambda c: c.claim(digits_of_an_edge), "blocks"),
     "samples in another part": ("sampled", another_part, "scales"),
     "a stricter promise of one column": ("by column", lambda c: c.claim(
         lambda m: m["guarantee"].update(work="l-diversity(4)")), "ceilings"),

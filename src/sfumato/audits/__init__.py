@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.audits import (  # noqa: F401
+    blocks,
     bucketed,
     catalogue,
     draws,

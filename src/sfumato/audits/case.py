@@ -27,6 +27,7 @@ from sfumato.table.sources import find_source
 from sfumato.table.staging import codes_of, stage
 
 if TYPE_CHECKING:
+    from sfumato.audits.blocks import BlocksAgain
     from sfumato.audits.replay import Matches
 
 SomePlan = TypeVar("SomePlan", bound=Plan)
@@ -91,16 +92,26 @@ class AuditCase:
         return {role: name for role, name in named.items() if name is not None}
 
     @cached_property
+    def whole_guarantee(self) -> Guarantee:
+        """What is promised of all columns, together where the release says so."""
+        joint = self.release.manifest.joint
+        return jointly(self.guarantee, self.profile.histograms) if joint else self.guarantee
+
+    @cached_property
+    def blocks_again(self) -> BlocksAgain | None:
+        """The blocks of local buckets, cut again."""
+        from sfumato.audits.blocks import blocks_again
+
+        return blocks_again(self)
+
+    @cached_property
     def plan(self) -> Plan | None:
         """What the mechanism plans for the table again, without a draw; None where it cannot."""
         if self.mechanism is None:
             return None
-        guarantee = self.guarantee
-        if self.release.manifest.joint:
-            guarantee = jointly(guarantee, self.profile.histograms)
         try:
             profile = with_counts(self.profile, [self.mechanism], self.table)
-            return self.mechanism.plan(profile, guarantee, Draws.from_seed(0))
+            return self.mechanism.plan(profile, self.whole_guarantee, Draws.from_seed(0))
         except SfumatoError:
             return None
 

@@ -150,6 +150,15 @@ ROOM = AuditCheck(
 CEILINGS = AuditCheck(
     "ceilings", "values of {column} above their ceiling", _DIFFERENCES, judges=True
 )
+BLOCKS = AuditCheck(
+    "blocks", "cuts of blocks that tell more than quasi-identifiers", _DIFFERENCES, judges=True
+)
+REFUSED_BLOCKS = AuditCheck(
+    "refused-blocks",
+    "values above what buckets may hold where a cut was refused",
+    _DIFFERENCES,
+    judges=True,
+)
 POSTERIOR = AuditCheck("posterior", "largest posterior of {about}", judges=True)
 
 

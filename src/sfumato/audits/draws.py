@@ -23,6 +23,7 @@ import numpy as np
 
 from sfumato.audits import catalogue
 from sfumato.audits.assignment import bucket_tests, row_tests
+from sfumato.audits.blocks import refusal_tests
 from sfumato.audits.case import AuditCase, concerns
 from sfumato.audits.chances import ALARM, DOWN, UP, FloatArray, Tests, count_exponents
 from sfumato.audits.findings import Finding
@@ -83,6 +84,7 @@ def _tests(case: AuditCase) -> Iterator[Tests]:
         yield row_tests(case)
     if isinstance(case.release, BucketedRelease):
         yield from bucket_tests(case)
+        yield from refusal_tests(case)
     elif isinstance(case.guarantee, ReconstructionPrivacy):
         yield from sample_tests(case)
     elif isinstance(case.release, PerturbedRelease):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,7 +12,6 @@ from sfumato.audits import catalogue
 from sfumato.audits.case import AuditCase, concerns, quoted
 from sfumato.audits.findings import Finding
 from sfumato.columns import Column, Range, Values, value_text, value_to_json
-from sfumato.engines.binning import bins_of
 from sfumato.engines.publication import missing_rule
 from sfumato.engines.shown import domain_of
 from sfumato.guarantees import ReconstructionPrivacy
@@ -25,7 +24,7 @@ from sfumato.release import (
     Release,
     typed_values,
 )
-from sfumato.release.manifest import BlockNode, PerturbedPart
+from sfumato.release.manifest import PerturbedPart
 from sfumato.release.values import in_utc
 from sfumato.version import __version__
 
@@ -142,8 +141,6 @@ def check_facts(case: AuditCase) -> Iterator[Finding]:
         association = case.mechanism.association
         facts["association"] = plan.association == (association and str(association))
         facts["fakes"] = plan.fakes == case.mechanism.fakes
-    if isinstance(release, BucketedRelease) and plan.blocks and not case.rows_of_people_withheld:
-        facts["blocks"] = _cuts_follow(case, plan.blocks)
     drawn = isinstance(release, PerturbedRelease) and plan.sampling is None
     if drawn and case.mechanism is not None:
         public = {} if case.plan is None else case.plan.public()
@@ -179,18 +176,6 @@ def _other_operators(case: AuditCase, part: PerturbedPart | None) -> Iterator[Fi
         yield Finding.skipped(catalogue.OPERATORS, witness=why)
     else:
         yield Finding.plain(catalogue.OPERATORS, f"{case.mechanism} makes others of this table")
-
-
-def _cuts_follow(case: AuditCase, nodes: Sequence[BlockNode]) -> bool:
-    """Whether blocks are cut where the table's bins end: digits of an edge could say something."""
-    bins = {binned.column: binned for binned in bins_of(case.looked_at)}
-    cuts = [node for node in nodes if node.column is not None]
-    return all(
-        node.column in bins
-        and (node.below is None or node.below in bins[node.column].edges)
-        and {*(node.values or ())} <= {*(bins[node.column].values or ())}
-        for node in cuts
-    )
 
 
 @concerns(PerturbedRelease, BucketedRelease)

@@ -19,6 +19,7 @@ from sfumato.errors import SfumatoError
 from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.mechanisms import Mechanism, Plan, parse_mechanism
 from sfumato.mechanisms.buckets.fakes import certainty
+from sfumato.mechanisms.buckets.tree import ODDS
 from sfumato.mechanisms.partitioning.coupling import FAILURE
 from sfumato.mechanisms.perturbed import ldp_caveat
 from sfumato.operators import AnyOperator
@@ -87,8 +88,10 @@ class Facts:
         tree, _ = BlockTree.from_json(list(self.plan["blocks"]))
         return (
             f" People are mixed inside {tree.blocks} blocks only, which are cut by "
-            f"{list_some(tree.columns)}: the ceiling holds for whoever knows associations that do "
-            "not go beyond the blocks, too."
+            f"{list_some(tree.columns)}. Cuts follow from quasi-identifiers; that one was refused "
+            f"raises the odds of a value to {ODDS} of what a bucket shows at most, and the ceiling "
+            "has room for it: it holds for whoever knows the quasi-identifiers of everybody, the "
+            "program and this release, and no association that goes on inside a block."
         )
 
     def _bucketed(self) -> Iterator[str]:
