@@ -122,3 +122,20 @@ def test_starting_loads_nothing_heavy(tmp_path: Path) -> None:
     code = "import sys, sfumato; assert not {'numpy', 'pyarrow', 'duckdb'} & set(sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_the_demo_is_five_commands(tmp_path: Path) -> None:
+    def demo(folder: Path) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", "from sfumato.cli import main; main()", "demo"]
+        asked = [*command, "--rows", "5000", "--out", str(folder)]
+        return subprocess.run(asked, capture_output=True, text=True, check=False)
+
+    done = demo(tmp_path / "demo")
+    assert done.returncode == 0, done.stderr
+    names = [line.split()[2] for line in done.stdout.splitlines() if line.startswith("$ sfumato ")]
+    assert names == ["init", "publish", "query", "audit", "report"]
+    assert "The release keeps its promise" in done.stdout
+    assert (tmp_path / "demo" / "report" / "report.html").is_file()
+    (tmp_path / "mine").mkdir()
+    assert demo(tmp_path / "mine").returncode == 2

@@ -133,7 +133,7 @@ def command(
         listed = [flag.parameter() for flag in first]
         listed += [_table_flag(option).parameter() for option in options]
         listed += [flag.parameter() for flag in (*others, *limits)]
-        if function.__name__ != "serve":
+        if function.__name__ not in ("serve", "demo"):  # what they print comes as they go
             listed.append(_JSON.parameter())
         run.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in listed}
