@@ -147,6 +147,9 @@ def families(tables: int) -> dict[str, Callable[[str], Family]]:
         "matches": lambda name: of_ratios(
             name, ((*way, counts, 1) for way in RANGES for counts in every), matched.worst_match
         ),
+        "ranges": lambda name: of_ratios(
+            name, map(matched.larger, range(tables)), matched.worst_match
+        ),
         "heterogeneous": lambda name: of_ratios(
             name, ((*tiny, seed) for tiny in TINY for seed in (1, 2)), matched.worst_posterior
         ),

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import comb
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from sfumato.guarantees import parse_guarantee
 from sfumato.guarantees.small_sum_tails import large_sum, small_sum_privacy
 from sfumato.mechanisms import TablePlan, parse_mechanism
 from sfumato.mechanisms.generalized import Generalized
-from sfumato.mechanisms.heterogeneous.ncp import NumericAxis
+from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, SetAxis
 from sfumato.mechanisms.reconstruction.sampled import SampledPlan
 from sfumato.mechanisms.splu import DecoyPlan
 from sfumato.profile import Cells, Profile
@@ -26,14 +27,19 @@ Row = tuple[tuple[int, ...], int]  # who may stand behind it, and the value that
 
 
 def generalized(way: str, promise: str, world: Sequence[int], draws: Draws) -> Generalized:
+    """Of few people with ages of their own, of many with some."""
     codes, people = np.array(world), np.arange(len(world))
     whole = histogram(np.bincount(codes).tolist())
     plan = parse_mechanism(way).plan(
         Profile(whole.rows, {"s": whole}), parse_guarantee(promise), draws
     )
+    plan.check()
     assert isinstance(plan, TablePlan)
-    axis = NumericAxis("age", people, people, len(people) - 1)
-    return plan.generalize([axis], codes, draws, lambda *_: None)
+    ages = min(len(people), 60)
+    axes: list[Axis] = [NumericAxis("age", people * 7919 % ages, np.arange(ages), ages - 1)]
+    if len(people) > 8:
+        axes.append(SetAxis("sex", people // 3 % 2, 2, 1))
+    return plan.generalize(axes, codes, draws, lambda *_: None)
 
 
 def rows_of(made: Generalized, world: Sequence[int]) -> tuple[Row, ...]:
@@ -56,14 +62,35 @@ def worst_match(way: str, promise: str, counts: Counts, seed: int) -> Fraction:
     """Of the rows that a person may stand behind, the largest share of a value over its ceiling."""
     world = values_of(counts)
     np.random.default_rng(seed).shuffle(world)
-    rows = rows_of(generalized(way, promise, world, Draws.from_seed(seed)), world)
+    made = generalized(way, promise, world, Draws.from_seed(seed))
+    assert sorted(made.source.tolist()) == list(range(len(world)))  # everybody, once
+    shown = defaultdict[int, Counter[int]](Counter)
+    for people, value in rows_of(made, world):
+        for person in people:
+            shown[person][value] += 1
     ceilings = parse_guarantee(promise).ceilings(histogram(counts))
-    worst = Fraction(0)
-    for person in range(len(world)):
-        shown = Counter(value for people, value in rows if person in people)
-        shares = ((Fraction(n, shown.total()), ceilings[value]) for value, n in shown.items())
-        worst = max(worst, *(share / ceiling for share, ceiling in shares))
-    return worst
+    assert len(shown) == len(world)
+    return max(
+        Fraction(n, values.total()) / ceilings[value]
+        for values in shown.values()
+        for value, n in values.items()
+    )
+
+
+def larger(seed: int) -> tuple[str, str, Counts, int]:
+    """Ranges for up to some hundred people, at the largest l that they allow, or some beta."""
+    rng = Random(seed)
+    counts = tuple(rng.randint(1, 40) for _ in range(rng.randint(2, 11)))
+    way = rng.choice(("heterogeneous", "heterogeneous", "ring", "burel"))
+    number = sum(counts) // max(counts)
+    if number < 2 or (way != "ring" and rng.random() < 0.5):
+        return (
+            "burel" if way == "ring" else way,
+            f"beta-likeness({rng.randint(1, 40) / 10})",
+            counts,
+            seed,
+        )
+    return way, f"l-diversity({rng.choice((number, rng.randint(2, number)))})", counts, seed
 
 
 def worst_posterior(promise: str, counts: Counts, seed: int) -> Fraction:
