@@ -223,8 +223,7 @@ def promise_text(stated: str | Mapping[str, str]) -> str:
     """A promise of a manifest as one text."""
     if isinstance(stated, str):
         return stated
-    pairs = ((column, one) for column, promise in stated.items() for _, one in members(promise))
-    return AND.join(about(column, one) for column, one in pairs)
+    return AND.join(about(column, promise) for column, promise in stated.items())
 
 
 def members(text: str) -> list[tuple[str, str]]:

@@ -132,8 +132,7 @@ def test_nothing_covered_is_refused() -> None:
     "promise",
     [
         "s: rho-privacy(0.08, 1/3) and t: rho-privacy(0.1, 1/3)",
-        "rho-privacy(0.3, 0.6) and rho-privacy(0.2, 0.5)",
-        "rho-privacy(0.3, 0.6) and fine-rho-privacy(theta=3)",
+        "s: rho-privacy(0.3, 0.6) and t: fine-rho-privacy(theta=3)",
     ],
 )
 def test_several_promises_are_refused_in_a_sentence(promise: str, tmp_path: Path) -> None:

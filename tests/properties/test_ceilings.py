@@ -36,7 +36,9 @@ GUARANTEES: dict[str, Ceiling] = {
     "enhanced-beta-likeness(1)": _enhanced,
     "f-privacy(theta=2, floor=0.05)": lambda share: 2 * share + Fraction(1, 20),
     "f-privacy(theta=1, floor=0)": lambda share: share,
-    "l-diversity(3) and beta-likeness(2)": lambda share: min(Fraction(1, 3), 3 * share),
+    "f-privacy(theta=2, floor=0.05, doubt=0.25)": lambda share: min(
+        2 * share + Fraction(1, 20), 1 - (1 - share) / 4
+    ),
 }
 MECHANISMS = ("optimal", "local(min=5)", "two-size", "multi-size", "optimal(objective=loss)")
 

@@ -8,7 +8,7 @@ from sfumato.errors import UsageError
 from sfumato.guarantees.base import Ceilings, Guarantee
 from sfumato.guarantees.beta_likeness import BetaLikeness, EnhancedBetaLikeness
 from sfumato.guarantees.ceilings import CeilingGuarantee
-from sfumato.guarantees.conjunction import AllCeilings, AllOdds, conjunction, for_rows, jointly
+from sfumato.guarantees.conjunction import AllCeilings, AllOdds, conjunction, jointly
 from sfumato.guarantees.f_privacy import DEFAULT_PROMISE, FPrivacy
 from sfumato.guarantees.fine_rho import FineRhoPrivacy
 from sfumato.guarantees.l_diversity import LDiversity
@@ -37,8 +37,8 @@ GUARANTEES: dict[str, type[Guarantee]] = {
 
 
 def parse_guarantee(text: str | Mapping[str, str | Guarantee] | Guarantee) -> Guarantee:
-    """Read a guarantee, or several with "and" between them, from their text form; one that is read
-    already stays as it is. One that begins with a column and a colon is about that column alone; a
+    """Read a guarantee from its text form; one that is read already stays as it is. One that begins
+    with a column and a colon is about that column alone, with "and" before the next column's; a
     mapping has the promises by column.
 
     >>> parse_guarantee("rho-privacy(1/13, 1/6)")
@@ -91,7 +91,6 @@ __all__ = [
     "RhoPrivacy",
     "SmallSum",
     "conjunction",
-    "for_rows",
     "jointly",
     "parse_guarantee",
 ]

@@ -47,7 +47,9 @@ CEILINGS: dict[str, Callable[[Fraction], Fraction]] = {
     "f-privacy(theta=1.5)": lambda share: min(3 * share / 2, Fraction(1)),
     "f-privacy(theta=2, floor=0.05)": lambda share: min(2 * share + Fraction(1, 20), Fraction(1)),
     "f-privacy(theta=1, floor=0.2)": lambda share: min(share + Fraction(1, 5), Fraction(1)),
-    "l-diversity(2) and beta-likeness(2)": lambda share: min(3 * share, Fraction(1, 2)),
+    "f-privacy(theta=2, floor=0.05, doubt=1/4)": lambda share: min(
+        2 * share + Fraction(1, 20), 1 - (1 - share) / 4
+    ),
 }
 
 
