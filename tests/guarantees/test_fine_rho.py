@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sfumato.columns import usual_text
 from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
 from sfumato.guarantees import FineRhoPrivacy, parse_guarantee
 from sfumato.guarantees.value_table import ChanceLimits, Limit
@@ -26,7 +27,9 @@ def histogram(*counts: int, values: tuple[object, ...] | None = None) -> Histogr
 @given(
     st.lists(
         st.tuples(
-            st.text(min_size=1, max_size=8).filter(lambda t: t.strip() == t and t != "*"),
+            st.text(min_size=1, max_size=8)
+            .map(usual_text)
+            .filter(lambda t: t.strip() == t and t not in ("", "*")),
             st.fractions(Fraction(1, 1000), Fraction(1, 2)),
             st.one_of(st.none(), st.fractions(0, 100)),
         ),
