@@ -298,6 +298,26 @@ def test_cancel_and_reload(visit: Callable[[], Visit]) -> None:
     assert one.refused == 0
 
 
+def test_a_second_file_does_not_cancel_the_first(visit: Callable[[], Visit]) -> None:
+    one = visit()
+    page = one.page
+    one.go("#/")
+    page.locator("button.file", has_text="large.parquet").click()
+    page.get_by_text("Counting the columns of large.parquet").first.wait_for()
+    page.locator("button.file", has_text="census.parquet").click()
+    one.heading("Say what each column is")
+    page.get_by_role("heading", name="occupation").wait_for()  # of the second, which was asked last
+    one.go("#/")
+    large = page.get_by_role("link", name="large.parquet")
+    for _ in range(60):  # it is counted all the same, and stands in the list
+        page.get_by_role("button", name="Forget this table: census.parquet").first.wait_for()
+        if large.count():
+            break
+        page.wait_for_timeout(2000)
+        page.reload()
+    expect(large.first).to_be_visible()
+
+
 def test_markup_in_names_and_values_is_text(visit: Callable[[], Visit]) -> None:
     one = visit()
     page = one.page

@@ -71,3 +71,14 @@ def test_cards_keep_no_raw_copy_and_go_with_it(site: Any) -> None:
     assert site.client.delete(f"/api/tables/{table['table']}").status_code == 200
     assert not (site.state / "jobs" / second["id"]).exists()
     assert holding(site.state, b"raw-value-3") == []
+
+
+def test_an_upload_that_was_never_opened_is_listed_and_goes(site: Any) -> None:
+    sent = site.client.put("/api/uploads", params={"name": "lost.csv"}, content=CSV.encode())
+    upload = sent.json()["source"]["upload"]
+    listed = site.client.get("/api/tables").json()
+    (lost,) = [one for one in listed if one.get("upload") == upload]
+    assert (lost["label"], lost["bytes"]) == ("lost.csv", len(CSV))
+    assert site.client.delete(f"/api/uploads/{upload}").status_code == 200
+    assert holding(site.state, b"raw-value-3") == []
+    assert site.client.delete(f"/api/uploads/{upload}").status_code == 404

@@ -34,6 +34,7 @@ ROUTES: dict[str, api.Handler] = {
     "GET /api/state": api.show_state,
     "GET /api/files": api.show_files,
     "PUT /api/uploads": tables_api.take_upload,
+    "DELETE /api/uploads/{identifier}": tables_api.forget_upload,
     "POST /api/preview": tables_api.preview_table,
     "GET /api/tables": tables_api.list_tables,
     "POST /api/tables": tables_api.choose_table,

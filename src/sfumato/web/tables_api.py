@@ -81,7 +81,7 @@ async def preview_table(services: Services, request: Request) -> Any:
 
 
 async def list_tables(services: Services, request: Request) -> Any:
-    """The tables that were chosen, the newest first, each file once."""
+    """The tables that were chosen and uploads that were not, the newest first, each file once."""
     state = services.state
     newest_by_path: dict[str, tuple[float, dict[str, Any]]] = {}
     for file in (state.path / "tables").glob("*.json"):
@@ -99,6 +99,12 @@ async def list_tables(services: Services, request: Request) -> Any:
         }
         if newest_by_path.get(kept["path"], (0.0, {}))[0] < when:
             newest_by_path[kept["path"]] = (when, summary)
+    for folder in (state.path / "uploads").iterdir():
+        kept = read_json(folder / "upload.json")
+        if isinstance(kept, dict) and str(path := folder / kept["file"]) not in newest_by_path:
+            sent, size = folder.stat().st_mtime, path.stat().st_size
+            told = {"upload": folder.name, "label": kept["name"], "bytes": size, "chosen": sent}
+            newest_by_path[str(path)] = (sent, told)
     newest = sorted(newest_by_path.values(), key=lambda pair: -pair[0])
     return [summary for _, summary in newest[:MOST_LISTED]]
 
@@ -108,6 +114,13 @@ async def forget_table(services: Services, request: Request, identifier: str) ->
     kept = services.kept("tables", identifier)
     await services.jobs.forget_table(Path(kept["path"]))
     await services.workers.renew()  # what they remember of counts goes with them
+    return {}
+
+
+async def forget_upload(services: Services, request: Request, identifier: str) -> Any:
+    """Remove a file that was sent, and what was counted of it."""
+    path, _, _ = _place(services, {"source": {"upload": identifier}})
+    await services.jobs.forget_table(path)
     return {}
 
 

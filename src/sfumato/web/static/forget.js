@@ -1,9 +1,9 @@
 // "Forget this table": its upload and every count of it go at once; releases stay.
 
-import { remove, segment } from "./api.js";
+import { remove } from "./api.js";
 import { announce, sureButton } from "./dom.js";
 
-export function forgetButton(table, label, after) {
+export function forgetButton(place, label, after) {
   return sureButton(
     {
       text: "Forget this table",
@@ -14,7 +14,7 @@ export function forgetButton(table, label, after) {
       sure: "Forget",
     },
     async () => {
-      await remove(`/api/tables/${segment(table)}`);
+      await remove(place);
       announce(`${label} is forgotten`);
       await after();
     },

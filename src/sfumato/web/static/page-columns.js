@@ -246,7 +246,7 @@ export async function showColumns(page) {
         "p",
         { class: "actions onward" },
         onward,
-        forgetButton(page.id, found.label, () => {
+        forgetButton(`/api/tables/${segment(page.id)}`, found.label, () => {
           forget();
           location.hash = "#/";
         }),

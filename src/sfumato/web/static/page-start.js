@@ -12,7 +12,8 @@ export async function showStart(page) {
   const state = await serverState();
   await page.usualLimits();
   const trouble = h("div", { class: "trouble" });
-  const open = (source, label) => openTable(source, label, trouble);
+  const known = goOn(page, (source, label) => open(source, label));
+  const open = (source, label) => openTable(source, label, trouble, known.draw);
   put(
     page.view,
     h("h1", { tabindex: "-1" }, "Choose a table of people"),
@@ -23,13 +24,14 @@ export async function showStart(page) {
     ),
     trouble,
     h("div", { class: "pair" }, browser(page, state, open, trouble), uploader(state, open)),
-    await goOn(page),
+    known.element,
     commandLine(),
   );
+  await known.draw();
 }
 
-/** Tables that were chosen before, in this tab or another: to go on with, or to forget. */
-async function goOn(page) {
+/** Tables that were chosen or sent before, in this tab or another: to go on with, or to forget. */
+function goOn(page, open) {
   const list = h("ul", { class: "listing tables" });
   const element = h(
     "section",
@@ -43,24 +45,26 @@ async function goOn(page) {
     element.hidden = tables.length === 0;
     put(
       list,
-      tables.map((one) =>
-        h(
+      tables.map((one) => {
+        const link = one.table
+          ? h("a", { href: `#/table/${segment(one.table)}` }, one.label)
+          : h("button", { type: "button", class: "link", onclick: () => open({ upload: one.upload }, one.label) }, one.label);
+        const facts = one.table
+          ? `${plural(one.rows, "row")}, ${plural(one.roles, "role")} of ${plural(one.columns, "column")} given`
+          : `${bytes(one.bytes)}, sent and not opened`;
+        const place = one.table ? `/api/tables/${segment(one.table)}` : `/api/uploads/${segment(one.upload)}`;
+        return h(
           "li",
           { class: "known" },
-          h("a", { href: `#/table/${segment(one.table)}` }, one.label),
-          h(
-            "span",
-            { class: "quiet" },
-            ` ${plural(one.rows, "row")}, ${plural(one.roles, "role")} of ${plural(one.columns, "column")} given, ${moment(one.chosen)} `,
-          ),
-          forgetButton(one.table, one.label, draw),
-        ),
-      ),
+          link,
+          h("span", { class: "quiet" }, ` ${facts}, ${moment(one.chosen)} `),
+          forgetButton(place, one.label, draw),
+        );
+      }),
     );
   }
 
-  await draw();
-  return element;
+  return { element, draw };
 }
 
 function commandLine() {
@@ -83,7 +87,10 @@ function commandLine() {
   );
 }
 
-async function openTable(source, label, trouble, said = {}) {
+let newest = 0; // of the files that are being opened: the others wait in the list
+
+async function openTable(source, label, trouble, redraw) {
+  const own = ++newest;
   const control = new AbortController();
   const stop = h("button", { type: "button", onclick: () => control.abort() }, "Cancel");
   put(
@@ -97,9 +104,12 @@ async function openTable(source, label, trouble, said = {}) {
   );
   announce(`Counting the columns of ${label}`);
   try {
-    const table = await post("/api/tables", { source, ...said }, { signal: control.signal });
-    location.hash = `#/table/${segment(table.table)}`;
+    const table = await post("/api/tables", { source }, { signal: control.signal });
+    if (own === newest) location.hash = `#/table/${segment(table.table)}`;
+    else await redraw();
   } catch (error) {
+    await redraw();
+    if (own !== newest) return;
     if (error.name === "AbortError") {
       put(trouble);
       return;
