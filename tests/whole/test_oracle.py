@@ -8,10 +8,15 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from fractions import Fraction
 from math import prod
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
+import sfumato as sf
+from sfumato.columns import in_json
 from sfumato.draws import Draws, Positions
 from sfumato.errors import InfeasibleGuarantee, SfumatoError
 from sfumato.guarantees import RhoPrivacy, jointly, parse_guarantee
@@ -59,6 +64,29 @@ def test_a_refusal_that_tells_more_than_its_ceilings_make_up_for_is_seen(
         of_buckets("", map(buckets.cut, range(10)))
     monkeypatch.setattr(tree, "REFUSED", Fraction(1, 2))
     assert of_buckets("", map(buckets.cut, range(10))).broken
+
+
+@pytest.mark.parametrize("case", [buckets.cut(6), buckets.cut(7), buckets.small(3, ("optimal",))])
+def test_what_is_weighed_is_what_is_published(case: buckets.Case, tmp_path: Path) -> None:
+    """The same plan, statement and buckets under the same key, told from the files."""
+    planner = buckets.Planner(case)
+    ((_, planned),) = planner.plans(case.held)
+    made = sf.publish(planner.table, case.promise, to=tmp_path / "r", mechanism=case.way,
+                      seed=case.seed, joint=case.joint, left_out=1)  # fmt: skip
+    public = in_json(made.manifest.plan).items()
+    assert str(made.manifest.mechanism) == planned.said[0]
+    assert set(map(str, public)) >= set(map(str, planned.plan.public().items()))
+    assert planned.said[2:-1][: len(made.manifest.statement)] == made.manifest.statement
+    people = list(zip(*case.quasi.values(), case.held, strict=True))
+    ours, theirs = defaultdict[int, list[Any]](list), defaultdict[int, list[Any]](list)
+    for person, bucket in zip(people, planner.buckets(planned, case.held), strict=True):
+        ours[bucket] += [person[:-1], person[-1]]
+    for row in pq.read_table(tmp_path / "r" / "records").to_pylist():
+        theirs[row["bucket"]].append(tuple(row[name] for name in case.quasi))
+    for row in pq.read_table(tmp_path / "r" / "sensitive.parquet").to_pylist():
+        theirs[row["bucket"]] += [tuple(row[name] for name in case.columns)] * row["count"]
+    contents = (sorted(sorted(map(str, each)) for each in some.values()) for some in (ours, theirs))
+    assert next(contents) == next(contents)
 
 
 @pytest.mark.parametrize("seed", [3, 10])

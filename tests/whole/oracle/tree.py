@@ -49,9 +49,9 @@ class Column:
 
 @dataclass(frozen=True)
 class Leaf:
-    """A block, and whether a cut of it was refused."""
+    """A block, and with which chance a cut of it was refused, 0 where there was none."""
 
-    refused: bool
+    refused: Fraction
     people: tuple[int, ...]
 
 
@@ -219,11 +219,11 @@ def law(rule: Rule, marks: Sequence[Sequence[Any]]) -> list[tuple[Fraction, Tree
     def grown(people: tuple[int, ...]) -> Iterator[tuple[Fraction, Tree]]:
         found = rule.candidate(people)
         if found is None:
-            yield Fraction(1), Leaf(False, people)
+            yield Fraction(1), Leaf(Fraction(0), people)
             return
         refused = rule.refusal(found, marks)
         if refused:
-            yield refused, Leaf(True, people)
+            yield refused, Leaf(refused, people)
         if refused == 1:
             return
         for (p, one), (q, other) in itertools.product(*map(grown, found.sides)):
@@ -231,7 +231,7 @@ def law(rule: Rule, marks: Sequence[Sequence[Any]]) -> list[tuple[Fraction, Tree
 
     everybody = tuple(range(len(marks)))
     if not rule.tests(marks):
-        return [(Fraction(1), Leaf(False, everybody))]
+        return [(Fraction(1), Leaf(Fraction(0), everybody))]
     return list(grown(everybody))
 
 
