@@ -64,7 +64,7 @@ def retention_tables(data: People, sizes: Sequence[int]) -> Outcome:
     for diversity, up, pp in ((6, 2.9, 9.0), (5, 4.0, 12.3), (4, 5.9, 17.3), (3, 9.4, 25.7)):
         asked = promise(whole, diversity)
         uniform = Uniform.for_amplification(len(whole.values), asked.gamma)
-        cut = cut_table(whole, asked, "uniform")
+        cut = cut_table(whole, asked)
         kept = [100 * float(part.operator.retentions[0]) for part in cut.operator.parts]
         rows.append(
             (
@@ -101,7 +101,7 @@ def _statistics(data: People, sizes: Sequence[int]) -> ResultTable:
     for size in sizes:
         counts = histogram(data.first(size).counts)
         groups = balanced_groups(counts.counts, np.ones(data.values, np.bool_))
-        parts = cut_table(counts, promise(counts, 6), "uniform").operator.parts
+        parts = cut_table(counts, promise(counts, 6)).operator.parts
         ours = (
             len(groups),
             len(parts),
@@ -123,7 +123,7 @@ def _statistics(data: People, sizes: Sequence[int]) -> ResultTable:
 def _zipf_errors(counts: Sequence[int], runs: int, purpose: str) -> tuple[float, float]:
     """Reconstruction error in %: partitioned, uniform over the values that occur."""
     there = np.array([count for count in counts if count], np.int64)
-    cut = cut_table(histogram(there), ZIPF_PROMISE, "uniform")
+    cut = cut_table(histogram(there), ZIPF_PROMISE)
     uniform = Uniform.for_amplification(len(there), ZIPF_PROMISE.gamma)
     partitioned = reconstructions(cut.operator, cut.symbol_counts, runs, f"{purpose} PP")
     whole = reconstructions(uniform, there, runs, f"{purpose} UP")
@@ -208,7 +208,6 @@ def query_answers(
     for name, mechanism in (
         ("uniform", UniformPerturbation()),
         ("partitioned", PartitionedPerturbation()),
-        ("partitioned, fine-grain inside", PartitionedPerturbation("fine-grain")),
     ):
         plan = mechanism.plan(table, asked, DRAWS)
         shown = shown_symbols(plan, data, draws.child(f"queries {name} {asked}"))

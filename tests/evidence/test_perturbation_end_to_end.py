@@ -47,7 +47,6 @@ WAYS = [
     (RHO, "uniform"),
     (RHO, "fine-grain(objective=counts)"),
     (RHO, "partitioned"),
-    (RHO, "partitioned(inside=fine-grain)"),
     (FINE, "uniform"),
     (FINE, "fine-grain"),
     (FINE, "fine-grain(objective=counts)"),

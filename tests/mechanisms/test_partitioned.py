@@ -42,17 +42,17 @@ promises = st.tuples(st.integers(1, 40), st.integers(41, 95), readers).map(
 )
 
 
-def plan_for(counts: list[int], promise: RhoPrivacy, inside: str) -> PartitionedPlan | None:
+def plan_for(counts: list[int], promise: RhoPrivacy) -> PartitionedPlan | None:
     try:
-        return PartitionedPerturbation(inside).plan(profile(counts), promise, DRAWS)
+        return PartitionedPerturbation().plan(profile(counts), promise, DRAWS)
     except InfeasibleGuarantee:
         return None
 
 
 @settings(max_examples=150, deadline=None)
-@given(histograms, promises, st.sampled_from(["uniform", "fine-grain"]))
-def test_every_plan_keeps_its_limits_exactly(counts, promise, inside) -> None:
-    plan = plan_for(counts, promise, inside)
+@given(histograms, promises)
+def test_every_plan_keeps_its_limits_exactly(counts, promise) -> None:
+    plan = plan_for(counts, promise)
     if plan is None:
         return
     plan.check()
@@ -204,9 +204,7 @@ def test_parts_are_dealt_at_random_within_a_value() -> None:
 def test_estimates_are_unbiased_and_variances_as_predicted() -> None:
     """4,000 seeded runs; the mean within 5 standard errors of the truth (false alarm < 1e-5)."""
     counts = [60, 40, 30, 20, 10]
-    plan = PartitionedPerturbation("fine-grain").plan(
-        profile(counts), RhoPrivacy("0.2", "0.5"), DRAWS
-    )
+    plan = PartitionedPerturbation().plan(profile(counts), RhoPrivacy("0.2", "0.5"), DRAWS)
     cut = plan.columns["s"]
     codes = np.repeat(np.arange(len(counts)), counts)
     ranks = np.concatenate([np.arange(count) for count in counts])

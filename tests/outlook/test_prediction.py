@@ -23,7 +23,6 @@ CASES = {
     "uniform": "rho-privacy(0.25, 0.6)",
     "fine-grain": "fine-rho-privacy(theta=3)",
     "partitioned": "rho-privacy(0.1, 0.3)",
-    "partitioned(inside=fine-grain)": "rho-privacy(0.1, 0.3)",
     "splu": "small-sum(3)",
     "optimal": "l-diversity(3)",
     "local(min=150)": "l-diversity(3)",

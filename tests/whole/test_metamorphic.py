@@ -243,10 +243,6 @@ FITTED: dict[str, tuple[str, dict[str, Any]]] = {
     "theta": ("fine-rho-privacy(theta=2)", {"mechanism": "fine-grain(objective=counts)"}),
     "records": ("fine-rho-privacy(theta=2)", {"mechanism": "fine-grain"}),
     "partitioned": ("rho-privacy(0.2, 0.5, reader=shares)", {"mechanism": "partitioned"}),
-    "inside": (
-        "rho-privacy(0.2, 0.5, reader=shares)",
-        {"mechanism": "partitioned(inside=fine-grain)"},
-    ),
     "splu": ("small-sum(3)", {}),
 }
 

@@ -34,7 +34,6 @@ PROMISES = {
     "uniform": "rho-privacy(0.3, 0.6)",
     "fine-grain": "fine-rho-privacy(theta=3)",
     "partitioned": "rho-privacy(0.1, 0.3)",
-    "partitioned(inside=fine-grain)": "rho-privacy(0.1, 0.3)",
     "splu": "small-sum(3)",
     "sps(merge=none)": "reconstruction-privacy(0.3, 0.3)",
     "optimal": "l-diversity(3)",

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,9 +23,6 @@ from sfumato.mechanisms.perturbed import within
 from sfumato.mechanisms.protocol import Batch, Mechanism, Published, RecordPlan
 from sfumato.operators import Parts
 from sfumato.profile import Histogram, Profile
-from sfumato.textform import Parameter
-
-INSIDE = ("uniform", "fine-grain")
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,9 +140,7 @@ class PartitionedPerturbation(Mechanism):
     (Equations 8 and 9), so the promise is for readers who know the shares: `publish` says
     `reader=shares` and holds its sub-tables to what all their records tell together
     (`partitioning.coupling`). A promise without that is planned as in the thesis, from a
-    person's own record alone. `inside` says what perturbs a sub-table: "uniform" (the thesis) or
-    "fine-grain", where each covered value x has the limit of its own share in the sub-table and
-    uncovered values have none; the better of the two is taken in each sub-table.
+    person's own record alone.
 
     >>> example = Histogram("s", tuple("abcdefghij"), np.array([12, 8, 6, 5, 4, 3, 1, 1, 1, 1]))
     >>> plan = PartitionedPerturbation().plan(
@@ -154,9 +149,6 @@ class PartitionedPerturbation(Mechanism):
     [(0, 1, 2, 3, 4, 5), (3, 5, 6, 7, 8, 9)]
     """
 
-    inside: str = "uniform"
-
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("inside", options=INSIDE),)
     name: ClassVar[str] = "partitioned"
     guarantees: ClassVar[tuple[type[Guarantee], ...]] = (RhoPrivacy,)
     sentence: ClassVar[str] = (
@@ -164,20 +156,16 @@ class PartitionedPerturbation(Mechanism):
     )
     holds_against: ClassVar[Reader | None] = SHARES_ONLY
 
-    @classmethod
-    def candidates(cls) -> list[Self]:
-        return [cls(inside=inside) for inside in INSIDE]
-
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> PartitionedPlan:
         assert isinstance(guarantee, RhoPrivacy)
         columns = {}
         for column, histogram in profile.histograms.items():
             guarantee.require_feasible(histogram)
-            columns[column] = cut_table(histogram, guarantee, self.inside)
+            columns[column] = cut_table(histogram, guarantee)
         return PartitionedPlan(columns)
 
 
-def cut_table(histogram: Histogram, guarantee: RhoPrivacy, inside: str) -> SubTables:
+def cut_table(histogram: Histogram, guarantee: RhoPrivacy) -> SubTables:
     """Balance, arrange, merge; then an operator for every sub-table.
 
     A promise to readers of whole sub-tables also tries no cut: what cuts cost is known only when
@@ -192,9 +180,7 @@ def cut_table(histogram: Histogram, guarantee: RhoPrivacy, inside: str) -> SubTa
 
     def filled(parts: Sequence[Sequence[int]]) -> SubTables:
         quotas = np.array([groups[list(part)].sum(axis=0) for part in parts], np.int64)
-        operator, limits = perturbed_parts(
-            quotas, protected, guarantee.rho2, inside, coupled=coupled
-        )
+        operator, limits = perturbed_parts(quotas, protected, guarantee.rho2, coupled=coupled)
         return SubTables(histogram, quotas, operator, limits, coupled)
 
     whole = (tuple(range(len(groups))),)

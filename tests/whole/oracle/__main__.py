@@ -16,7 +16,7 @@ import numpy as np
 
 from sfumato.errors import SfumatoError
 from sfumato.guarantees import RhoPrivacy
-from sfumato.mechanisms.partitioned import INSIDE, cut_table
+from sfumato.mechanisms.partitioned import cut_table
 from tests.whole.oracle import buckets, drawn, grown, matched
 
 
@@ -82,12 +82,12 @@ def of_ratios(name: str, asked: Iterable[tuple[Any, ...]], ratio: Callable[..., 
     return family
 
 
-def sub_tables(shares: tuple[Fraction, Fraction], inside: str, counts: drawn.Counts) -> Fraction:
+def sub_tables(shares: tuple[Fraction, Fraction], counts: drawn.Counts) -> Fraction:
     (before, after), histogram = shares, drawn.histogram(counts)
     promise = RhoPrivacy(before, after, reader="shares")
     promise.require_feasible(histogram)
     ceilings = [Fraction(1) if share > before else after for share in histogram.shares]
-    return drawn.worst_posterior(cut_table(histogram, promise, inside), ceilings)
+    return drawn.worst_posterior(cut_table(histogram, promise), ceilings)
 
 
 def sampled(seed: int) -> int:
@@ -141,9 +141,7 @@ def families(tables: int) -> dict[str, Callable[[str], Family]]:
         "operators": lambda name: of_ratios(
             name, product(every, drawn.LIMITS, drawn.OPERATORS), drawn.worst_gain
         ),
-        "sub-tables": lambda name: of_ratios(
-            name, product(drawn.SHARES, INSIDE, every), sub_tables
-        ),
+        "sub-tables": lambda name: of_ratios(name, product(drawn.SHARES, every), sub_tables),
         "matches": lambda name: of_ratios(
             name, ((*way, counts, 1) for way in RANGES for counts in every), matched.worst_match
         ),

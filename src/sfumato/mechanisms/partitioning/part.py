@@ -9,21 +9,18 @@ from math import isqrt
 import numpy as np
 
 from sfumato.draws import BoolArray, IntArray
-from sfumato.mechanisms.fine_grain import best_for_counts
 from sfumato.mechanisms.partitioning.coupling import padded, posterior_odds_of_parts
 from sfumato.mechanisms.partitioning.merge import part_gamma
-from sfumato.operators import FineGrain, Parts, SubTable, Uniform
+from sfumato.operators import Parts, SubTable, Uniform
 
 Limits = list[Fraction | None]
-Retaining = Uniform | FineGrain
 ROUNDING = 1 + 1e-9  # far above what floats lose in `posterior_odds`
-# limits between what holds always and what a record's own draw allows; fine-grain takes time
-UNIFORM_STEPS, FINE_STEPS = 256, 32
+STEPS = 256  # limits between what holds always and what a record's own draw allows
 _CELLS = 1 << 16  # operators by values in one array: it stays in the cache
 
 
 def perturbed_parts(
-    quotas: IntArray, protected: BoolArray, rho2: Fraction, inside: str, *, coupled: bool
+    quotas: IntArray, protected: BoolArray, rho2: Fraction, *, coupled: bool
 ) -> tuple[Parts, Limits]:
     """The operator of each part of `quotas[part, value]`, and by how much the odds of each symbol
     (part, value) may rise. `coupled` says that the ceiling ρ₂ is for readers of the whole
@@ -33,20 +30,11 @@ def perturbed_parts(
     covered = [protected[code] for code in codes]
     limits = [_limits(count, cover, rho2) for count, cover in zip(counts, covered, strict=True)]
     common = [min(gamma for gamma in limit if gamma is not None) for limit in limits]
-    floats = [count.astype(np.float64) for count in counts]
 
-    def uniform(part: int, at: Fraction) -> Retaining:
+    def uniform(part: int, at: Fraction) -> Uniform:
         return Uniform.for_amplification(len(counts[part]), _between(common[part], at))
 
-    def fine(part: int, at: Fraction) -> Retaining:
-        return best_for_counts(
-            [gamma and _between(gamma, at) for gamma in limits[part]], floats[part]
-        )
-
-    def variance(part: int, operator: Retaining) -> float:
-        return float(operator.variances(floats[part]).sum())
-
-    def keep(parts: Sequence[int], operators: Sequence[Retaining]) -> BoolArray:
+    def keep(parts: Sequence[int], operators: Sequence[Uniform]) -> BoolArray:
         """Whether these operators keep the ceiling, each in its part."""
         allowed, symbols = float(rho2 / (1 - rho2)), int(np.count_nonzero(quotas))
         retentions, keeps = [operator.retentions for operator in operators], list[BoolArray]()
@@ -59,24 +47,12 @@ def perturbed_parts(
             keeps.append(np.all((odds * ROUNDING <= allowed) | free, axis=1))
         return np.concatenate(keeps)
 
-    every, whole = range(len(counts)), Fraction(1)
+    every = range(len(counts))
     if coupled:
-        operators = last_kept(uniform, every, UNIFORM_STEPS, keep)
+        operators = last_kept(uniform, every, STEPS, keep)
         assert len(operators) == len(every), "what the others show raises odds by γ at most"
     else:
-        operators = {part: uniform(part, whole) for part in every}
-    if inside == "fine-grain":
-        # whether own limits gain anything before the others' records are thought of
-        alone = {part: fine(part, whole) for part in every}
-        tried = [
-            part
-            for part in every
-            if variance(part, alone[part]) < variance(part, uniform(part, whole))
-        ]
-        better = last_kept(fine, tried, FINE_STEPS, keep) if coupled else alone
-        for part, own in better.items():
-            if variance(part, own) < variance(part, operators[part]):
-                operators[part] = own
+        operators = {part: uniform(part, Fraction(1)) for part in every}
     parts = tuple(SubTable(tuple(code.tolist()), operators[k]) for k, code in enumerate(codes))
     return Parts(quotas.shape[1], parts), [gamma for limit in limits for gamma in limit]
 
@@ -88,15 +64,15 @@ def _limits(counts: IntArray, covered: BoolArray, rho2: Fraction) -> Limits:
 
 
 def last_kept(
-    operator: Callable[[int, Fraction], Retaining],
+    operator: Callable[[int, Fraction], Uniform],
     parts: Sequence[int],
     steps: int,
-    keep: Callable[[Sequence[int], Sequence[Retaining]], BoolArray],
-) -> dict[int, Retaining]:
+    keep: Callable[[Sequence[int], Sequence[Uniform]], BoolArray],
+) -> dict[int, Uniform]:
     """For each part the operator at the last of the steps 0 … `steps` that keeps; none where none
     does. Steps are taken to keep up to some point."""
     low, high = np.full(len(parts), -1), np.full(len(parts), steps + 1)
-    kept = dict[int, Retaining]()
+    kept = dict[int, Uniform]()
     while len(open_ := np.flatnonzero(high - low > 1)):
         middle, some = (low[open_] + high[open_]) // 2, [parts[k] for k in open_.tolist()]
         tried = [
