@@ -31,7 +31,6 @@ def histogram(*counts: int, values: tuple[object, ...] | None = None) -> Histogr
             .map(usual_text)
             .filter(lambda t: t.strip() == t and t not in ("", "*")),
             st.fractions(Fraction(1, 1000), Fraction(1, 2)),
-            st.one_of(st.none(), st.fractions(0, 100)),
         ),
         min_size=1,
         max_size=5,
@@ -39,7 +38,7 @@ def histogram(*counts: int, values: tuple[object, ...] | None = None) -> Histogr
     )
 )
 def test_any_value_survives_the_text_form(rows) -> None:
-    limits = ChanceLimits(tuple(Limit(v, rho, (rho + 1) / 2, weight) for v, rho, weight in rows))
+    limits = ChanceLimits(tuple(Limit(v, rho, (rho + 1) / 2) for v, rho in rows))
     promise = FineRhoPrivacy(limits=limits)
     assert parse_guarantee(str(promise)) == promise
 
@@ -61,13 +60,12 @@ def test_theta_limits() -> None:
 
 def test_limits_file(tmp_path: Path) -> None:
     path = tmp_path / "limits.csv"
-    path.write_text("value, rho1 ,rho2,weight\n1,0.1,0.3,2\n(missing),1/13,1/6,\n*,,,0.5\n")
+    path.write_text("value, rho1 ,rho2\n1,0.1,0.3\n(missing),1/13,1/6\n*,,\n")
     promise = parse_guarantee(f"fine-rho-privacy(@{path})")
     assert isinstance(promise, FineRhoPrivacy)
     counts = histogram(5, 80, 10, values=(1, 2, None))
     assert promise.odds_limits(counts)[1] is None
     assert promise.odds_limits(counts)[2] == Fraction(12, 5)
-    assert promise.planning_weights(counts.column, counts.values) == [2, Fraction(1, 2), None]
     assert str(tmp_path) not in str(promise)
 
 
@@ -86,7 +84,6 @@ def test_dates_are_named_by_their_text() -> None:
         ("value,rho1,rho2\na,0.3,\n", r"'a' needs rho1 < rho2 .* or neither"),
         ("value,rho1,rho2\na,x,0.2\n", r"'rho1' parameter of 'a' must be a number"),
         ("value,rho1,rho2\na,.1,.2\na,.1,.2\n", r"'a' stands twice"),
-        ("value,rho1,rho2,weight\na,.1,.2,-1\n", r"must be a number of at least 0. Got -1"),
         (None, r"Cannot read the limits file .*limits\.csv"),
     ],
 )
@@ -104,7 +101,7 @@ def test_bad_limits_files(content: str | None, message: str, tmp_path: Path) -> 
         ("fine-rho-privacy", "needs either theta or limits"),
         ("fine-rho-privacy(theta=1)", "must be a number above 1. Got 1"),
         ("fine-rho-privacy(theta=2, limits=a:.1:.2)", "either theta or limits"),
-        ("fine-rho-privacy(limits=a:.1:.2:3:4)", "Write value:rho1:rho2:weight"),
+        ("fine-rho-privacy(limits=a:.1:.2:3)", "Write value:rho1:rho2"),
         ("fine-rho-privacy(@a.csv, limits=b)", "must be a number"),
     ],
 )

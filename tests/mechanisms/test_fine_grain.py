@@ -1,4 +1,4 @@
-"""Fine-grain planning: the traps of errata T12, weights, and what is never worse."""
+"""Fine-grain planning: the traps of errata T12, and what is never worse."""
 
 from __future__ import annotations
 
@@ -101,23 +101,7 @@ def test_rho_privacy_frees_values_that_it_does_not_cover() -> None:
     assert limits == [None, None, None, 9, 9]
 
 
-def test_stated_weights_move_the_optimum() -> None:
-    limits = "a:0.4:0.8{};b:0.4:0.8{};c:0.2:0.5"
-    tables = profile(40, 40, 20)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", WeakPromiseWarning)
-        plain, weighted = (
-            FineGrainPerturbation(p_min=Fraction(1, 100)).plan(
-                tables,
-                FineRhoPrivacy(limits=ChanceLimits.of(limits.format(*stated))),
-                DRAWS,
-            )
-            for stated in (("", ""), (":0", ":0"))
-        )
-    assert weighted.operators["s"].retentions[2] > plain.operators["s"].retentions[2]
-
-
-@pytest.mark.parametrize("limits", ["a:0.1:0.4;b:0.2:0.5:2;*:0.3:0.6", "a:0.05:0.2;b:0.05:0.3;*"])
+@pytest.mark.parametrize("limits", ["a:0.1:0.4;b:0.2:0.5;*:0.3:0.6", "a:0.05:0.2;b:0.05:0.3;*"])
 @pytest.mark.parametrize("mechanism", ["uniform", "fine-grain", "fine-grain(objective=counts)"])
 @pytest.mark.filterwarnings("ignore::sfumato.errors.WeakPromiseWarning")
 def test_under_stated_limits_no_count_decides(limits: str, mechanism: str) -> None:

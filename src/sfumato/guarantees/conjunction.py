@@ -177,10 +177,6 @@ class AllOdds(All, OddsGuarantee):
         shares: list[Fraction] | None = self.said_of(column).planning_shares(column, values)
         return shares
 
-    def planning_weights(self, column: str, values: Sequence[Value]) -> list[Fraction | None]:
-        weights: list[Fraction | None] = self.said_of(column).planning_weights(column, values)
-        return weights
-
     def kept_against(self, reader: Reader | None) -> Self:
         return replace(self, promises=tuple(p.kept_against(reader) for p in self.promises))
 

@@ -73,7 +73,7 @@ class FineRhoPrivacy(OddsGuarantee):
         if (self.theta is None) == (self.limits is None):
             raise UsageError(
                 f"{self.name} needs either theta or limits. Write {self.name}(theta=20) or "
-                f"{self.name}(@limits.csv), a file with the columns value, rho1, rho2 and weight."
+                f"{self.name}(@limits.csv), a file with the columns value, rho1 and rho2."
             )
 
     def odds_limits(self, histogram: Histogram) -> list[Fraction | None]:
@@ -116,11 +116,6 @@ class FineRhoPrivacy(OddsGuarantee):
         other = (1 - total) / others if total < 1 and others else total / max(len(known), 1)
         shares = [other if share is None else share for share in stated]
         return [share / sum(shares, Fraction(0)) for share in shares]
-
-    def planning_weights(self, column: str, values: Sequence[Value]) -> list[Fraction | None]:
-        if self.limits is None:
-            return super().planning_weights(column, values)
-        return [row.weight for row in self.limits.for_values(values)]
 
     def ceilings(self, histogram: Histogram) -> list[Fraction]:
         if self.limits is None:

@@ -62,10 +62,6 @@ class OddsGuarantee(Guarantee):
         """Shares to plan for that follow from the promise; None where plans must look at counts."""
         return None
 
-    def planning_weights(self, column: str, values: Sequence[Value]) -> list[Fraction | None]:
-        """What keeping a record of each value is worth, where the promise says so."""
-        return [None] * len(values)
-
 
 def round_down(number: Fraction, bits: int) -> Fraction:
     """The largest number with that many significant binary digits that is at most `number` > 0.

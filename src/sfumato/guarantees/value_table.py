@@ -206,7 +206,6 @@ class Limit(NamedTuple):
     value: str
     rho1: Fraction | None
     rho2: Fraction | None
-    weight: Fraction | None = None
 
     @property
     def gamma(self) -> Fraction | None:
@@ -218,17 +217,16 @@ class Limit(NamedTuple):
 
 @dataclass(frozen=True)
 class ChanceLimits(ValueTable):
-    """Chances before and after by value, and what keeping a record of it is worth.
+    """Chances before and after by value.
 
-    >>> limits = ChanceLimits.of("HIV:0.01:0.05;flu:1/3:0.5:2;*")
+    >>> limits = ChanceLimits.of("HIV:0.01:0.05;flu:1/3:0.5;*")
     >>> str(limits), limits.rows[1].gamma
-    ("'HIV:0.01:0.05;flu:1/3:0.5:2;*'", Fraction(2, 1))
+    ("'HIV:0.01:0.05;flu:1/3:0.5;*'", Fraction(2, 1))
     """
 
     numbers: ClassVar[tuple[Parameter, ...]] = (
         Parameter("rho1", above=0, below=1),
         Parameter("rho2", above=0, below=1),
-        Parameter("weight", least=0),
     )
     needed: ClassVar[int] = 2
     nothing: ClassVar[str] = "empty rho1 and rho2"

@@ -13,7 +13,7 @@ import numpy as np
 from sfumato.columns import list_some, value_text
 from sfumato.errors import UsageError, WeakPromiseWarning
 from sfumato.guarantees.odds import OddsGuarantee
-from sfumato.mechanisms.limits import objective_weights, planning_counts
+from sfumato.mechanisms.limits import planning_counts
 from sfumato.mechanisms.perturbed import Chosen, PerturbingMechanism
 from sfumato.mechanisms.retentions import (
     TopRetention,
@@ -40,8 +40,8 @@ _AT_ONCE = 1 << 20  # retentions in one array
 class FineGrainPerturbation(PerturbingMechanism):
     """Keep every value with its own probability, the best that its limit allows.
 
-    `objective` is what is best: "records" keeps as many records as they were as possible, weighted
-    by share or by the limits' weights (the thesis's optimum); "counts" makes the total variance of
+    `objective` is what is best: "records" keeps as many records as they were as possible (the
+    thesis's optimum); "counts" makes the total variance of
     estimated counts as small as this family allows, and is never worse than `uniform` at that.
     "records" would drive the most sensitive values to 0 (errata T12), so no value is kept less
     often than `p_min` times the uniform retention; values held up by it are named in a warning.
@@ -85,8 +85,8 @@ class FineGrainPerturbation(PerturbingMechanism):
             counts = rough if stated else histogram.counts.astype(np.float64)
             operator = _never_worse(best_for_counts(gammas, rough), uniform, counts)
             return Chosen(operator, limit, fitted=not stated)
-        weights = objective_weights(guarantee, histogram)
-        operator = best_for_records(gammas, weights, self.p_min * uniform)
+        shares = planning_counts(guarantee, histogram) / max(histogram.rows, 1)
+        operator = best_for_records(gammas, shares, self.p_min * uniform)
         floor = _at_floor(operator, self.p_min * uniform)
         self._report_floor(histogram, operator, floor, uniform)
         return Chosen(operator, limit, floor, not stated)
@@ -119,9 +119,9 @@ class FineGrainPerturbation(PerturbingMechanism):
         )
 
 
-def best_for_records(gammas: Gammas, weights: FloatArray, p_min: Fraction) -> FineGrain:
+def best_for_records(gammas: Gammas, shares: FloatArray, p_min: Fraction) -> FineGrain:
     """The thesis's optimum above p_min, rounded so that every limit holds exactly."""
-    top = best_top(as_floats(gammas), weights, float(p_min))
+    top = best_top(as_floats(gammas), shares, float(p_min))
     return FineGrain.of_numerators(drawable(gammas, top, p_min))
 
 

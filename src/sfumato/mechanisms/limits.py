@@ -33,15 +33,3 @@ def planning_counts(guarantee: OddsGuarantee, histogram: Histogram) -> FloatArra
     counts = histogram.counts.astype(np.float64)
     step = 2.0 ** (np.floor(np.log2(np.maximum(counts, 1))) + 1 - COUNT_BITS)
     return np.asarray(np.round(counts / step) * step)
-
-
-def objective_weights(guarantee: OddsGuarantee, histogram: Histogram) -> FloatArray:
-    """What keeping a record of each value is worth: the stated weights, else the shares."""
-    rough = planning_counts(guarantee, histogram) / max(histogram.rows, 1)
-    stated = guarantee.planning_weights(histogram.column, histogram.values)
-    return np.array(
-        [
-            share if weight is None else float(weight)
-            for share, weight in zip(rough, stated, strict=True)
-        ]
-    )
