@@ -138,7 +138,7 @@ def test_publishing_by_sub_tables_says_for_which_reader(tmp_path, cli) -> None:
     named, told = published("rho-privacy(0.05, 0.2)", "named", "--mechanism", "partitioned")
     assert named.guarantee == "rho-privacy(0.05, 0.2, reader=shares)"
     assert "reader=shares" not in told
-    assert "all other records and the exact shares included" in named.statement[0]
+    assert "all of its records and the exact shares included" in named.statement[0]
     assert cli("audit", *common[:1], tmp_path / "named").code == 0
 
 
