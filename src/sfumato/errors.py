@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-_FLAG = re.compile(r"--([a-z][a-z0-9-]*)( (?=\d|'|[A-Z]{2}))?")
+_QUOTED = r"""(?<!\w)'(?:[^'\\\n]|\\.)*'(?!\w)|(?<!\w)"(?:[^"\\\n]|\\.)*"(?!\w)"""
+_FLAG = re.compile(_QUOTED + r"|(?<![^\s(])--([a-z][a-z0-9-]*)( (?=\d|'|[A-Z]{2}|value|drop))?")
+
+
+def flags_as(message: str, said: Callable[[str, bool], str]) -> str:
+    """A message with every flag as it is called elsewhere; `said` takes its name, and whether a
+    value follows. What is quoted is data.
+
+    >>> flags_as("Column 'a--b 1': use --quasi-k 5.", lambda name, more: f"<{name}>")
+    "Column 'a--b 1': use <quasi-k>5."
+    """
+
+    def replaced(found: re.Match[str]) -> str:
+        return said(found[1], bool(found[2])) if found[1] else found[0]
+
+    return _FLAG.sub(replaced, message)
 
 
 class SfumatoError(Exception):
@@ -31,7 +46,7 @@ class SfumatoError(Exception):
         return super().__str__()
 
     def __str__(self) -> str:
-        return _FLAG.sub(lambda found: f"{found[1].replace('-', '_')}=", self.with_flags)
+        return flags_as(self.with_flags, lambda name, _: f"{name.replace('-', '_')}=")
 
 
 class DataError(SfumatoError):

@@ -105,6 +105,17 @@ def test_a_sensitive_condition_has_shares_of_its_own_total(tmp_path: Path) -> No
     assert found.measure("share_of_all").sum() == pytest.approx(1)
 
 
+def test_a_comment_ends_with_its_line(make_release: MakeRelease, exact_people: pa.Table) -> None:
+    """It swallowed the GROUP BY, and the cross table was refused."""
+    release = make_release(exact_people, ["disease"])
+    noted, plain = (
+        release.crosstab("sex", "disease", where=f"region > 1{note}") for note in (" -- note", "")
+    )
+    assert noted.rows() == plain.rows()
+    with pytest.raises(QueryError, match="Cannot read the SQL"):
+        release.crosstab("sex", "disease", where="region > 1; SELECT 1")
+
+
 def test_what_cannot_be_a_cross_table_is_refused(
     make_release: MakeRelease, exact_people: pa.Table
 ) -> None:

@@ -92,6 +92,44 @@ def test_limits_of_a_sub_query_hold_before_those_outside(place: Path) -> None:
         release.sql(f"SELECT disease, n FROM ({inner.format('disease')}) OFFSET 1")
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT nope FROM release",
+        "SELECT COUNT(*) FROM release WHERE nope = 1",
+        "SELECT city, COUNT(*) FROM release GROUP BY city ORDER BY nope",
+        "SELECT city, COUNT(*) FROM release GROUP BY nope",
+        "SELECT COUNT(*) FILTER (WHERE nope > 1) FROM release",
+        "SELECT SUM(nope) OVER () FROM release",
+        "SELECT COUNT(*) FROM release WHERE city IN (SELECT nope FROM release)",
+        "SELECT city FROM release UNION SELECT nope FROM release",
+        "WITH c AS (SELECT city FROM release GROUP BY 1) SELECT city, nope FROM c",
+        "SELECT COUNT(*) FROM release WHERE disease = 'd1' AND nope = 1",
+    ],
+)
+def test_an_unknown_column_is_named_with_those_there_are(place: Path, sql: str) -> None:
+    """Without a sensitive column it ended in a Binder Error of DuckDB."""
+    with pytest.raises(
+        QueryError, match=r"^The release has no column 'nope'. Columns there are: a"
+    ):
+        sf.open(place).sql(sql)
+
+
+def test_names_that_an_answer_gives_can_be_used_where_nothing_is_estimated(place: Path) -> None:
+    release = sf.open(place)
+    sql = "SELECT city, COUNT(*), AVG(age) FROM release GROUP BY city HAVING avg_age > 0 ORDER BY "
+    counts = [row["count"] for row in release.sql(sql + "count_low DESC").rows()]
+    assert counts == sorted(counts, reverse=True)
+    with pytest.raises(QueryError, match=r"computed: column .* must appear in the GROUP BY clause"):
+        release.sql("SELECT city, age, COUNT(*) FROM release GROUP BY city")
+
+
+def test_what_is_quoted_in_a_message_is_data(place: Path) -> None:
+    """'a--b 1' was shown as 'ab=1'."""
+    with pytest.raises(QueryError, match="has no value 'a--b 1'"):
+        sf.open(place).sql("SELECT COUNT(*) FROM release WHERE disease = 'a--b 1'")
+
+
 @pytest.mark.parametrize("table", ["read_csv('/etc/passwd')", "'people.parquet'", "people"])
 def test_a_table_that_nothing_reads_is_refused_too(place: Path, table: str) -> None:
     for column in ("age", "disease"):

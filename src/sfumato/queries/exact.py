@@ -30,6 +30,7 @@ from sfumato.queries.dialect import (
 )
 from sfumato.queries.question import ENDS
 from sfumato.queries.recoded import Lumps, as_lumps, lumps_of, placed
+from sfumato.queries.resolved import unknown
 from sfumato.queries.session import session_of
 from sfumato.queries.spelling import check_literals
 from sfumato.queries.statements import literal
@@ -128,15 +129,27 @@ def _concerns(release: Release, tree: Node, request: Request) -> bool:
     if request.estimator is not None:
         return False
     sensitive = {column.name.lower() for column in release.sensitive}
-    names_there, aliases = set(names), {alias.alias.lower() for alias in tree.find_all(exp.Alias)}
-    for node in tree.walk():
-        if isinstance(node, exp.Column):
-            name = node.name.lower()
-            if name in sensitive:
-                return False
-            if name.endswith(ENDS[1:]) and name not in names_there | aliases:
-                return False
-    return True
+    columns = list(tree.find_all(exp.Column))
+    if any(column.name.lower() in sensitive for column in columns):
+        return False
+    strange = _strange(tree, columns)
+    if not strange:
+        return True
+    items = [item for item in _outer(tree).expressions if item.unalias() not in strange]
+    shown = output_names([(item.alias, unwrap(item), True) for item in items])
+    given = {f"{name}{end}".lower() for name in shown for end in ENDS}  # by the answer
+    for column in strange:
+        if column.name.lower() not in given:
+            raise unknown(column.name, [column.name for column in release.columns])
+    return False
+
+
+def _strange(tree: Node, columns: Sequence[exp.Column]) -> list[exp.Column]:
+    """The columns that are neither of the release nor named in the question."""
+    nowhere = [column for column in columns if not column.table]
+    made = [part for part in tree.find_all(exp.Alias) if part.this not in nowhere]
+    names = {part.alias.lower() for part in made}
+    return [column for column in nowhere if column.name.lower() not in names]
 
 
 def _prepared(release: Release, tree: Node) -> Node:

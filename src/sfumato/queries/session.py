@@ -151,6 +151,7 @@ def translated(error: duckdb.Error) -> SfumatoError:
 def problem(error: duckdb.Error) -> str:
     """What DuckDB found wrong, without its excerpt of the SQL that we wrote."""
     text = str(error).split("\n\nLINE ")[0].split("\n\tCandidate ")[0].strip().replace("\n", " ")
+    text = text.partition(" Error: ")[2] or text
     if (call := _UNFIT.search(text)) is not None:
         return (
             f"{call[1].upper()} needs a number; it was given {call[2]}. CAST it to double if its "

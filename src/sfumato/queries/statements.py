@@ -298,8 +298,12 @@ def without_alias(text: str) -> tuple[str, str]:
 
 
 def cross_count(down: str, across: str, where: str | None) -> str:
-    """The question how many records there are by two expressions."""
-    condition = f" WHERE {where}" if where else ""
+    """The question how many records there are by two expressions.
+
+    >>> cross_count("a", "b", "a > 1 -- a note")
+    'SELECT a AS r, b AS c, COUNT(*) AS n FROM release WHERE (a > 1 -- a note\\n) GROUP BY 1, 2'
+    """
+    condition = f" WHERE ({where}\n)" if where else ""
     return f"SELECT {down} AS r, {across} AS c, COUNT(*) AS n FROM release{condition} GROUP BY 1, 2"
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 from starlette.responses import Response
 
+from sfumato.errors import flags_as
+
 _MARKUP = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
-
-_FLAG = re.compile(r"--([a-z][a-z0-9-]*)( (?=\d|'|[A-Z]{2}|value|drop))?")
 _PLACES = {  # where the page has what the command line calls by a flag
     "missing": "“Rows without a sensitive value”",
     "bins": "“Bins” of the column",
@@ -33,12 +32,12 @@ def in_page_words(message: str) -> str:
     '3 rows have none: “Rows without a sensitive value”: value keeps them.'
     """
 
-    def place(found: re.Match[str]) -> str:
-        if found[1] not in _PLACES:
-            return f"the command line's “{found[1].replace('-', ' ')}”{' ' if found[2] else ''}"
-        return _PLACES[found[1]] + (": " if found[2] else "")
+    def place(flag: str, with_value: bool) -> str:
+        if flag not in _PLACES:
+            return f"the command line's “{flag.replace('-', ' ')}”{' ' if with_value else ''}"
+        return _PLACES[flag] + (": " if with_value else "")
 
-    return _FLAG.sub(place, message)
+    return flags_as(message, place)
 
 
 class Refusal(Exception):
