@@ -93,7 +93,7 @@ def merge_quasi(
             f"{rows.label} has {people.sum():,} people{same}: no combination can have {k} of them."
         )
     ordered = [
-        kinds[name] == "numeric" or _is_time(domain.type)
+        kinds[name] == "numeric" or pa.types.is_temporal(domain.type)
         for name, domain in zip(quasi, domains, strict=True)
     ]
     axes = [
@@ -163,17 +163,11 @@ def _places(arrays: Sequence[pa.Array], domains: Sequence[pa.Array]) -> tuple[In
     return np.stack(places), np.asarray(key)
 
 
-def _is_time(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
-
-
 def _line(domain: pa.Array) -> MergedAxis:
     """Numbers, or dates in their order; a missing value lies a whole span beyond them."""
     present = domain.drop_null()
-    if pa.types.is_date(domain.type):
-        present = present.cast(pa.int32())
-    elif pa.types.is_timestamp(domain.type):
-        present = present.cast(pa.int64())
+    if pa.types.is_temporal(domain.type):
+        present = present.view(pa.int32() if domain.type.bit_width == 32 else pa.int64())
     numbers = present.cast(pa.float64(), safe=False).to_numpy()
     if domain.null_count:
         span = float(numbers[-1] - numbers[0]) if len(numbers) else 0.0
@@ -201,11 +195,9 @@ def _sets(domain: pa.Array, own: IntArray, found: IntArray) -> pa.Array:
     sets: list[list[str | None]] = [[] for _ in range(int(found.max()) + 1)]
     for position, group in sorted(set(zip(own.tolist(), found.tolist(), strict=True))):
         sets[group].append(texts[position])
-    labels = pa.array([_label(values) for values in sets], pa.string())
-    return labels.take(pa.array(found))
+    labels = [values[0] if len(values) == 1 else _set(values) for values in sets]
+    return pa.array(labels, pa.string()).take(pa.array(found))
 
 
-def _label(values: list[str | None]) -> str | None:
-    if len(values) == 1:
-        return values[0]
+def _set(values: list[str | None]) -> str:
     return "{" + ", ".join(value_text(v) if v is None else v for v in values) + "}"
