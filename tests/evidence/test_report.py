@@ -19,6 +19,7 @@ import sfumato as sf
 from sfumato.audits import AuditCheck, CheckResult, Finding
 from sfumato.audits.catalogue import ELIGIBILITY, POSTERIOR
 from sfumato.columns import domain_text
+from sfumato.errors import DataError
 from sfumato.evidence.report import Report, write_report
 from sfumato.evidence.report.discreet import shown_attack, shown_finding
 from sfumato.evidence.report.expected import expected_errors
@@ -138,7 +139,8 @@ def test_it_says_what_it_must(case: tuple[Report, Path]) -> None:
     assert report.holds is True
     assert described["attacks"]
     assert all("exposed" not in each for each in described["attacks"])
-    assert described["utility"]["by_count"]
+    assert [one["column"] for one in described["utility"]] == ["disease"]
+    assert described["utility"][0]["by_count"]
     assert described == json.loads(json.dumps({k: report.to_json()[k] for k in described}))
 
 
@@ -292,12 +294,33 @@ def test_questions_about_drawn_rows_are_rehearsed(stays: tuple[Path, Path], tmp_
     report = sf.report(release, table=table, out=tmp_path / "out", attacks=[], questions=60)
     assert not report.evidence.problems
     assert report.evidence.utility is not None
-    assert report.evidence.utility.rehearsed
+    assert report.evidence.utility[0].rehearsed
     assert "Measured in a rehearsal" in report.page.read_text("utf-8")
     unseen = (Finding.skipped(POSTERIOR, about="x"),)
     page = report_page(replace(report.evidence, findings=unseen))
     assert '<div class="verdict plain">' in page
     assert "<p>Audit: " in page
+
+
+def test_every_sensitive_column_is_measured_and_no_reason_is_public(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the first column was, and a refusal stood there in its own words."""
+    table = make_table().slice(0, 1500)
+    table = table.append_column("work", table.column("disease").take(np.arange(1500)[::-1]))
+    roles = {"quasi": "age,sex", "sensitive": "disease,work"}
+    sf.publish(table, "l-diversity(3)", to=tmp_path / "r", mechanism="optimal", **roles)
+
+    def refused(*_: object, **__: object) -> None:
+        raise DataError("row 17 has disease a")
+
+    monkeypatch.setattr("sfumato.evidence.report.evidence.attack", refused)
+    report = sf.report(tmp_path / "r", table=table, out=tmp_path / "out", questions=200)
+    assert [one.column for one in report.evidence.utility or ()] == ["disease", "work"]
+    assert all(one.by_count for one in report.evidence.utility or ())
+    assert "row 17 has disease a" in str(report)
+    assert "row 17" not in own_text(report) + json.dumps(report.to_json())
+    assert "no figures on attacks" in own_text(report)
 
 
 def test_publish_report_and_audit_count_the_same_rare_values(stays: tuple[Path, Path]) -> None:

@@ -38,7 +38,7 @@ class Report(Result):
 
     def __str__(self) -> str:
         audited = self.evidence.headline or "Not audited: no table was given."
-        lines = [audited, *self.evidence.problems, f"The report is {self.page}"]
+        lines = [audited, *self.evidence.reasons, f"The report is {self.page}"]
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:

@@ -21,8 +21,8 @@ from sfumato.draws import Draws
 from sfumato.engines.exposure import Exposure, exposure_of
 from sfumato.engines.person_rows import one_row_each
 from sfumato.engines.publishing import publish
-from sfumato.errors import InfeasibleGuarantee, SfumatoError
-from sfumato.evidence.accuracy import EDGES, measure_accuracy
+from sfumato.errors import SfumatoError
+from sfumato.evidence.accuracy import EDGES, ClassError, measure_accuracy
 from sfumato.evidence.report.discreet import (
     QUESTIONS,
     ShownAttack,
@@ -92,8 +92,11 @@ class Evidence:
     headline: str | None = None
     attacks: tuple[ShownAttack, ...] | None = None
     attack_seed: int = 0
-    utility: Utility | None = None
+    utility: tuple[Utility, ...] | None = None  # by sensitive column
     problems: tuple[str, ...] = ()
+    reasons: tuple[
+        str, ...
+    ] = ()  # of the problems, for the steward alone: they may name raw values
     versions: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -158,23 +161,23 @@ def collect(
         progress("done", WHOLE, WHOLE)
         return told
     declared = raw_table(table, release)
-    problems: list[str] = []
+    reasons: dict[str, str] = {}
     auditing = part_of(progress, 0, _AUDITED, WHOLE)
     verdict = audit(declared, release, receipt=receipt, progress=auditing)
     findings = tuple(map(shown_finding, verdict.findings))
     attacking = part_of(progress, _AUDITED, _ATTACKED - _AUDITED, WHOLE)
-    outcomes = _or_problem(
+    outcomes = _or_reason(
         lambda: attack(
             declared, release, attacks=attacks, targets=targets, seed=seed, progress=attacking
         ),
         "attacks",
-        problems,
+        reasons,
     )
     asking = part_of(progress, _ATTACKED, WHOLE - _ATTACKED, WHOLE)
-    utility = _or_problem(
-        lambda: _measure(declared, release, sensitive[0], questions, seed, asking),
+    utility = _or_reason(
+        lambda: _measure(declared, release, sensitive, questions, seed, asking),
         "questions",
-        problems,
+        reasons,
     )
     progress("done", WHOLE, WHOLE)
     return replace(
@@ -184,47 +187,58 @@ def collect(
         attacks=None if outcomes is None else tuple(map(shown_attack, outcomes)),
         attack_seed=seed,
         utility=utility,
-        problems=tuple(problems),
+        problems=tuple(
+            f"There are no figures on {what}: they could not be had." for what in reasons
+        ),
+        reasons=tuple(reasons.values()),
     )
 
 
-def _or_problem(look: Callable[[], Found], what: str, problems: list[str]) -> Found | None:
+def _or_reason(look: Callable[[], Found], what: str, reasons: dict[str, str]) -> Found | None:
     """Evidence that could not be had is named in the report; the rest stands."""
     try:
         return look()
-    except InfeasibleGuarantee:  # its words name shares of the raw table
-        problems.append(f"No figures on {what}: the promise cannot be kept on part of the table.")
-        return None
     except SfumatoError as error:
-        problems.append(f"No figures on {what}: {error}")
+        reasons[what] = f"No figures on {what}: {error.with_flags}"
         return None
 
 
 def _measure(
-    table: Table, release: Release, column: str, questions: int, seed: int, progress: Progress
-) -> Utility:
-    progress("asking", 0, questions)
+    table: Table,
+    release: Release,
+    columns: Sequence[str],
+    questions: int,
+    seed: int,
+    progress: Progress,
+) -> tuple[Utility, ...]:
+    """What answers about each column are worth; questions in equal parts."""
+    count, measured = -(-questions // len(columns)), list[Utility]()
     with _asked_of(table, release) as (asked, shown):
         people = people_of(asked)
-        workload = generate_workload(people, count=questions, seed=seed, column=column)
-        truth = true_counts(workload, people)
-        answers = release_answers(workload, shown, progress=progress)
-    accuracy = measure_accuracy(truth, answers, [""] * len(workload), people.rows)
-    by_count = [
-        {
-            "from": size_class.least,
-            "to": None
-            if (above := EDGES[EDGES.index(size_class.least) + 1]) > people.rows
-            else above - 1,
-            "questions": size_class.questions,
-            "mean_relative_error": two_digits(size_class.mean),
-            "covered": None if size_class.covered is None else round(size_class.covered, 2),
-        }
-        for size_class in accuracy.by_count
-        if size_class.questions >= QUESTIONS
-    ]
-    covered = None if accuracy.covered is None else round(accuracy.covered, 2)
-    return Utility(column, shown is not release, workload.source, covered, tuple(by_count))
+        for place, column in enumerate(columns):
+            asking = part_of(progress, place * WHOLE, WHOLE, len(columns) * WHOLE)
+            asking("asking", 0, count)
+            workload = generate_workload(people, count=count, seed=seed, column=column)
+            truth = true_counts(workload, people)
+            answers = release_answers(workload, shown, progress=asking)
+            accuracy = measure_accuracy(truth, answers, [""] * len(workload), people.rows)
+            by_count = tuple(_discreet(one, people.rows) for one in accuracy.by_count
+                             if one.questions >= QUESTIONS)  # fmt: skip
+            covered = None if accuracy.covered is None else round(accuracy.covered, 2)
+            rehearsed = shown is not release
+            measured.append(Utility(column, rehearsed, workload.source, covered, by_count))
+    return tuple(measured)
+
+
+def _discreet(size_class: ClassError, people: int) -> dict[str, Any]:
+    above = EDGES[EDGES.index(size_class.least) + 1]
+    return {
+        "from": size_class.least,
+        "to": None if above > people else above - 1,
+        "questions": size_class.questions,
+        "mean_relative_error": two_digits(size_class.mean),
+        "covered": None if size_class.covered is None else round(size_class.covered, 2),
+    }
 
 
 @contextmanager

@@ -51,10 +51,10 @@ def report_page(evidence: Evidence) -> str:
     quasi = [column.name for column in release.quasi]
     about = [text for h in histograms if (text := meaning_for_a_person(promise, h, quasi))]
     attack_chart, adversaries = _attacks(evidence)
-    utility = evidence.utility
-    covered = (
-        [] if utility is None else [utility.covered, *(c["covered"] for c in utility.by_count)]
-    )
+    measured = evidence.utility or ()
+    covered = [
+        share for u in measured for share in (u.covered, *(c["covered"] for c in u.by_count))
+    ]
     least_covered = min((share for share in covered if share is not None), default=1.0)
     return render(
         "evidence/report/report.html.jinja",
@@ -133,13 +133,18 @@ def _without_counts(evidence: Evidence) -> list[Histogram]:
 
 def _usual_error(evidence: Evidence) -> KeyFigure:
     """How far a count of some 500 is off: as measured, or else as predicted."""
-    title, utility = f"Error of a count of {YARDSTICK}", evidence.utility
-    reached = [c for c in utility.by_count if c["from"] <= YARDSTICK] if utility else []
-    if utility is not None and reached:
-        least, most, asked, error, _ = reached[-1].values()
+    title = f"Error of a count of {YARDSTICK}"
+    reached = [
+        (nearest[-1], utility)
+        for utility in evidence.utility or ()
+        if (nearest := [c for c in utility.by_count if c["from"] <= YARDSTICK])
+    ]
+    if reached:  # of the column that is worst off
+        size, utility = max(reached, key=lambda pair: pair[0]["mean_relative_error"])
+        least, most, asked, error, _ = size.values()
         sizes = f"from {least:,}" + (f" to {most:,}" if most else "")
-        words = f"Mean relative error of the counts {sizes}, {asked:,} questions, measured"
-        words += " in a rehearsal." if utility.rehearsed else "."
+        words = f"Mean relative error of the counts of {utility.column} {sizes}, {asked:,} "
+        words += f"questions, measured{' in a rehearsal' if utility.rehearsed else ''}."
         near = most is None or most >= YARDSTICK
         return KeyFigure.of_share(title if near else f"Error of counts {sizes}", error, words)
     computed = [
@@ -230,7 +235,7 @@ def _attacks(evidence: Evidence) -> tuple[Chart, ResultTable] | tuple[None, None
 
 def _error_charts(evidence: Evidence) -> list[Chart]:
     """Errors by the size of the count, predicted and measured, and by value."""
-    utility = evidence.utility
+    measured = evidence.utility or ()
     computed = [errors for errors in evidence.predicted if isinstance(errors, ExpectedErrors)]
     names = {"median": "middle value", "best": "best value", "worst": "worst value"}
     rows: list[tuple[Cell, ...]] = [
@@ -243,23 +248,25 @@ def _error_charts(evidence: Evidence) -> list[Chart]:
         "Relative error of a count by its size. Predicted from the release alone, for a "
         "condition that has nothing to do with the sensitive column."
     )
-    if utility is not None:
+    for utility in measured:
         for least, most, asked, error, covered in map(dict.values, utility.by_count):
             middle = round((least * (most or 3 * least)) ** 0.5)
             rows.append((f"{utility.column}, measured", middle, asked, error, covered))
+    if measured:
         caption += (
-            f" Measured: means over at least {QUESTIONS} questions each of {utility.workload}, "
+            f" Measured: means over at least {QUESTIONS} questions each of {measured[0].workload}, "
             "placed at the middle of their class; their conditions may hold for more people, "
             "which makes the error larger."
         )
-        if utility.rehearsed:
+        if measured[0].rehearsed:
             caption += (
                 " Measured in a rehearsal: rows of the people were drawn again and published "
                 "under the same settings, because nobody knows which rows were published."
             )
-        if utility.covered is not None:
-            caption += f" The 95 % intervals held the truth in {utility.covered:.0%} of the "
-            caption += "questions; by size the table has it."
+        held = [f"{u.covered:.0%} about {u.column}" for u in measured if u.covered is not None]
+        if held:
+            caption += f" The 95 % intervals held the truth in {', '.join(held)}; by size the table"
+            caption += " has it."
     charts = []
     if rows:
         head = ("line", "size of the count", "questions", "relative error", "truth inside 95 %")
