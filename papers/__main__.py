@@ -74,4 +74,4 @@ def _bar(what: str, share: float) -> None:
 
 
 if __name__ == "__main__":
-    run(app)
+    run(app, "python -m papers")

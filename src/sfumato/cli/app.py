@@ -132,11 +132,11 @@ def _flag_value(key: str, value: Any, multiple: bool) -> Any:
     return ",".join(map(str, value)) if isinstance(value, list) else value
 
 
-def run(program: typer.Typer | None = None) -> None:
+def run(program: typer.Typer | None = None, name: str = "sfumato") -> None:
     """Run the program, or another in its manner; every error is one message and an exit code."""
     _own_standard_output()
     # outside the handlers: an error that is still held at exit holds its database open
-    sys.exit(_run(program or _whole_program()))
+    sys.exit(_run(program or _whole_program(), name))
 
 
 def _own_standard_output() -> None:
@@ -164,7 +164,7 @@ def _whole_program() -> typer.Typer:
     return app
 
 
-def _run(program: typer.Typer) -> int:
+def _run(program: typer.Typer, name: str) -> int:
     warnings.showwarning = _show_warning
     stopping.watch()
     try:
@@ -172,7 +172,7 @@ def _run(program: typer.Typer) -> int:
         commands: Mapping[str, Any] = getattr(root, "commands", {})
         arguments, job = _with_job(sys.argv[1:], commands)
         settings = None if job is None else read_job(Path(job), commands)
-        root(arguments, prog_name="sfumato", default_map=settings)
+        root(arguments, prog_name=name, default_map=settings)
     except SfumatoError as error:
         _complain(error.with_flags)
         return error.exit_code
