@@ -131,6 +131,7 @@ def test_wrong_attacks_are_refused(cli: Any, release: tuple[Path, Path]) -> None
     assert refused.code == 2
     assert all(name in refused.err for name in ATTACKS)
     assert cli("attack", *release, "--column", "age").code == 2
+    assert "leave out --quasi" in cli("attack", *release, "--quasi", "age").err
     assert cli("attack", *release, "--targets", "0").code == 2
 
 

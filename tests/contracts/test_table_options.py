@@ -20,9 +20,9 @@ from sfumato.web.answers import Refusal
 from sfumato.web.asked import options_of
 
 BY_NAME = {option.name: option for option in TABLE_OPTIONS}
-DECLARING = ("advise", "compare", "describe", "publish")  # commands that declare a table
+DECLARING = ("advise", "check", "compare", "describe", "publish")  # commands that declare a table
 
-READING = ("attack", "audit", "check", "report")  # commands that read one
+READING = ("attack", "audit", "report")  # commands that read one
 
 
 def commands() -> dict[str, Any]:

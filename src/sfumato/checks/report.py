@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from sfumato.checks.requirements import RequirementResult
+from sfumato.checks.measures import RequirementResult
 from sfumato.columns import Value, value_text
 from sfumato.results import Cell, Result, ResultTable, cell_text
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -158,6 +159,9 @@ def attack(
             "Name the release to attack after the table, or a table that another tool made of it "
             "with --shown."
         )
+    given = [flag for flag in ("--quasi", "--sensitive", "--drop") if flag in sys.argv]
+    if release is not None and given:  # a job file may have them
+        raise UsageError(f"The roles of a release stand in its manifest: leave out {given[0]}.")
     declared = (
         read(table, quasi=quasi, sensitive=sensitive, drop=drop)
         if release is None
@@ -194,40 +198,23 @@ def _exposed_values(declared: Any, outcomes: list[Any]) -> dict[int, dict[str, A
 
 
 @command(
-    Flag("tables", list[str], "Tables, each measured by itself.", ..., argument=True),
-    Flag("quasi", str, "Columns that people are known by: a,b,c", ""),
-    Flag("sensitive", str, "Sensitive columns: d,e", ""),
-    Flag("drop", str, "Columns to leave out.", ""),
+    options.TABLE,
     Flag("require", list[str], "A limit, e.g. 'l-diversity(3)'; exit code 4 where it fails."),
     Flag("html", Path, "Write the report as a page, too."),
-    reads=True,
+    roles=True,
     stage="measuring",
 )
 def check(
-    tables: list[Any],
+    table: str,
+    roles: dict[str, Any],
     require: list[str] | None,
     html: Path | None,
     progress: Progress,
-    **roles: Any,
 ) -> Shown:
-    """Measure any table: k-anonymity, l-diversity, beta-likeness and more.
-
-    Several tables that are held to limits are told in a line each; exit code 4 where one fails.
-    """
+    """Measure any table: k-anonymity, l-diversity, beta-likeness and more."""
     from sfumato.checks import check as check_table
 
-    if html is not None and len(tables) > 1:
-        raise UsageError("--html writes the page of one table.")
-    asked = {"require": require or (), **roles}
-    checks = [check_table(table, **asked) for table in tables]
+    done = check_table(table, require=require or (), progress=progress, **roles)
     if html is not None:
-        html.write_text(checks[0].to_html(), encoding="utf-8")
-    shown = "\n\n".join(map(str, checks))
-    if len(checks) > 1 and require:
-        shown = "\n".join(
-            f"{done.label}: {'keeps' if done.holds else 'BREAKS'} {', '.join(require)}"
-            for done in checks
-        )
-    documents = [done.to_json() for done in checks]
-    code = 0 if all(done.holds for done in checks) else 4
-    return Shown(shown, documents[0] if len(checks) == 1 else documents, code)
+        html.write_text(done.to_html(), encoding="utf-8")
+    return Shown(done, done, 0 if done.holds else 4)

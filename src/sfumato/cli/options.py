@@ -187,8 +187,6 @@ def _find_sources(named: dict[str, Any], said: Mapping[TableOption, Any]) -> Non
     reading = Reading.of(**given)
     if named.get("table") is not None:
         named["table"] = find_source(named["table"], reading)
-    if "tables" in named:
-        named["tables"] = [find_source(table, reading) for table in named["tables"]]
 
 
 def _table_flag(option: TableOption) -> Flag:

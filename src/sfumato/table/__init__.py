@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import wraps
 from inspect import unwrap
 from itertools import chain
+from pathlib import Path
 from typing import Any, Literal, ParamSpec, get_args
 
 import pyarrow as pa
@@ -122,6 +123,11 @@ def as_table(
                 f"The table has its roles already; {', '.join(roles)} cannot change them."
             )
         return origin
+    if isinstance(origin, str | Path) and (Path(origin) / "manifest.json").is_file():
+        raise UsageError(
+            f"{str(origin)!r} is a release: its columns have their roles and its promise is made. "
+            "Name a table, or 'describe', 'query', 'audit' or 'attack' the release."
+        )
     if "sensitive" not in roles:
         raise UsageError(
             "Say what the columns are: --quasi NAMES, --sensitive NAMES, and --key NAME or --drop "
