@@ -28,6 +28,7 @@ import pyarrow as pa
 import sfumato as sf
 from benchmarks.measure import CENSUS_QUASI, DATA, adult, census, own_cpu, report
 from benchmarks.other_programs import FullDomain, Mondrian, Synthesizer, domains_of, why_no_dpmm
+from papers.range_questions import RangeCounts, RangeQuestion
 from sfumato import datasets
 from sfumato.attacks import Outcome, attack
 from sfumato.attacks.protocol import Attack
@@ -90,16 +91,17 @@ def declared(table: pa.Table) -> sf.Table:
 class Asked:
     """Counts of one value under one to three conditions, then range counts over three columns."""
 
-    questions: tuple[CountQuestion, ...]
+    questions: tuple[CountQuestion | RangeQuestion, ...]
     truth: IntArray
     ranges: BoolArray  # which of them are range counts
 
     @classmethod
     def of(cls, table: sf.Table, count: int) -> Asked:
         people = people_of(table)
-        single = generate_workload(people, "conjunctions", count=count, seed=SEED)
-        ranges = generate_workload(people, "ranges", count=count // 4, seed=SEED, columns=COLUMNS)
-        truth = np.concatenate([true_counts(each, people) for each in (single, ranges)])
+        single = generate_workload(people, count=count, seed=SEED)
+        ranges = RangeCounts.of(table, "ranges", count=count // 4, seed=SEED, columns=COLUMNS)
+        truth = np.concatenate([true_counts(single, people), ranges.truth])
+        questions: tuple[CountQuestion | RangeQuestion, ...]
         questions = (*single.questions, *ranges.questions)
         return cls(questions, truth, np.arange(len(questions)) >= len(single))
 
@@ -109,8 +111,8 @@ def ask_release(asked: Asked, path: Path) -> FloatArray:
     release = sf.open(path)
     answers = np.full((3, len(asked.questions)), np.nan)
     for number, question in enumerate(asked.questions):
-        (row,) = release.sql(question.sql()).rows()
-        parts = (row["count"], row.get("count_low"), row.get("count_high"))
+        ((value, _, *ends),) = [row.values() for row in release.sql(question.sql()).rows()]
+        parts = (value, *ends)
         answers[:, number] = [np.nan if part is None else part for part in parts]
     return answers
 

@@ -1,6 +1,6 @@
 """The errors of mechanisms on range counts, as the generalization papers compare them.
 
-The questions are the workload `ranges`: λ quasi columns and the sensitive one, each in a random
+The questions are `ranges`: λ quasi columns and the sensitive one, each in a random
 stretch of its domain, so long that a share θ of the records would qualify were everything uniform
 and independent (heterogeneous generalization, Section 5; errata H18).
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from papers.range_questions import Between, Condition, RangeCounts, RangeQuestion, answers_of
 from sfumato.columns import Column
 from sfumato.draws import BoolArray, IntArray
 from sfumato.engines.publishing import publish
@@ -23,36 +24,8 @@ from sfumato.queries.ranges import stored
 from sfumato.release import GeneralizedRelease, Release
 from sfumato.release.marginals import whole_numbers
 from sfumato.table import Table
-from sfumato.workloads import (
-    SizeClass,
-    Workload,
-    generate_workload,
-    people_of,
-    release_answers,
-    true_counts,
-)
-from sfumato.workloads.questions import Between, Condition
 
 Way = str | Mechanism
-
-
-def _questions(
-    table: Table, shapes: Sequence[tuple[int, float]], count: int, seed: int, kind: str
-) -> list[Workload]:
-    people = people_of(table)
-    every = (SizeClass("all", 1, max(people.rows, 1)),)
-    return [
-        generate_workload(
-            people,
-            kind,
-            count=count,
-            seed=seed,
-            columns=columns,
-            selectivity=selectivity,
-            classes=every,
-        )
-        for columns, selectivity in shapes
-    ]
 
 
 def median_errors(
@@ -69,30 +42,33 @@ def median_errors(
 
     Questions whose true answer is 0 are not asked, as in the paper; every mechanism publishes once.
     """
-    people = people_of(table)
-    asked = _questions(table, shapes, count, seed, kind)
-    truths = [true_counts(workload, people) for workload in asked]
+    asked = [
+        RangeCounts.of(
+            table, kind, count=count, seed=seed, columns=columns, selectivity=selectivity
+        )
+        for columns, selectivity in shapes
+    ]
     errors: list[dict[Way, float]] = [{} for _ in shapes]
     for way in ways:
         with tempfile.TemporaryDirectory() as folder:
             place = Path(folder) / "release"
             # a wide β promises nothing about common values: what that costs is the question
             publish(table, promise, to=place, mechanism=way, seed=seed, left_out=1.0)
-            for error, workload, truth in zip(errors, asked, truths, strict=True):
+            for error, counts in zip(errors, asked, strict=True):
                 release = Release(place)
                 if isinstance(release, GeneralizedRelease):
-                    answers = even_answers(workload, release)
+                    answers = even_answers(counts.questions, release)
                 else:
-                    answers = release_answers(workload, release).estimates
-                error[way] = float(np.median(np.abs(answers - truth) / truth))
+                    answers = answers_of(counts.questions, release)
+                error[way] = float(np.median(np.abs(answers - counts.truth) / counts.truth))
     return errors
 
 
-def even_answers(workload: Workload, release: GeneralizedRelease) -> FloatArray:
+def even_answers(questions: Sequence[RangeQuestion], release: GeneralizedRelease) -> FloatArray:
     """The counts of every question, with the papers' estimator."""
     shares: dict[str, Callable[[Condition], FloatArray]] = {}
     found = []
-    for question in workload.questions:
+    for question in questions:
         values = stored(release, question.column).to_pylist()
         count = np.isin(np.array(values, object), np.array(question.values, object)) * 1.0
         for name, condition in question.conditions.items():

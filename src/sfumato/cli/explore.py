@@ -79,10 +79,6 @@ def advise(
         "candidate", list[str],
         "'GUARANTEE by MECHANISM', or a guarantee alone; four usual ones by default. Repeatable.",
     ),
-    Flag(
-        "workload", str, "What is asked: conjunctions (default), ranges or prefixes.",
-        "conjunctions",
-    ),
     options.QUESTIONS,
     _COLUMN,
     options.ATTACKS,

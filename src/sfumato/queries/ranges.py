@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from sfumato.columns import Column, Values
-from sfumato.draws import BoolArray
+from sfumato.draws import BoolArray, IntArray
 from sfumato.errors import QueryError
 from sfumato.operators.base import FloatArray
 from sfumato.operators.estimator import Estimator, Forms, Moments, Statistic, Totals, sum_by
@@ -104,9 +104,11 @@ def overlap(term: Term, release: GeneralizedRelease, session: Session) -> Condit
             "other columns."
         )
     spanned = session.remembered(("spanned", name), lambda: Spanned.of(release, asked))
-    return spanned.reading(
-        lambda values: _asked(term, values, session), lambda: _ends(term.tree, term)
-    )
+
+    def holds(values: pa.Array) -> BoolArray:
+        return session.remembered(("holds", term.text), lambda: _asked(term, values, session))
+
+    return spanned.reading(holds, lambda: _ends(term.tree, term))
 
 
 def _asked(term: Term, values: pa.Array, session: Session) -> BoolArray:
@@ -190,6 +192,11 @@ class GeneralizedSource(ColumnSource):
         asked = [Statistic(weight, weight.number, every, every > 0) for weight in weights]
         return RangeEstimated(moments, self._shares).read(forms, asked)
 
+    def _codes(self, name: str) -> tuple[pa.Array, IntArray]:
+        """What every record shows of a sensitive column, and its place in the domain."""
+        values = stored(self.release, name)
+        return values, codes_of(pa.chunked_array([values]), self.release.domain(name))
+
     def lines(self, plan: QuestionPlan) -> pa.Table:
         """Shares of the records, summed by the value that they show."""
         readings: dict[str, ConditionShares] = {}
@@ -198,9 +205,10 @@ class GeneralizedSource(ColumnSource):
         codes = np.zeros(self.release.rows, np.int64)
         shown: dict[str, pa.Array] = {}
         for name, short in plan.shown.items():
-            values, domain = stored(self.release, name), self.release.domain(name)
-            codes = codes * len(domain) + codes_of(pa.chunked_array([values]), domain)
-            shown[short] = values
+            shown[short], places = self.session.remembered(
+                ("stored", name), partial(self._codes, name)
+            )
+            codes = codes * len(self.release.domain(name)) + places
         groups, first, of = np.unique(codes, return_index=True, return_inverse=True)
 
         def summed(by_record: FloatArray) -> FloatArray:

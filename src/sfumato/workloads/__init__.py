@@ -1,21 +1,16 @@
-"""Many count questions at once: made, and answered by bitmaps in numpy."""
+"""Count questions by the thousand: made from a table, answered from it and from releases."""
 
 from sfumato.workloads.answers import WorkloadAnswers, answers_of_shares, release_answers
-from sfumato.workloads.coded_table import CodedTable, WorkloadColumn, people_of, true_counts
-from sfumato.workloads.generate import KINDS, SizeClass, generate_workload, size_classes
-from sfumato.workloads.questions import Between, Condition, CountQuestion, OneOf, Workload
+from sfumato.workloads.generate import SizeClass, generate_workload, size_classes
+from sfumato.workloads.people import CodedPeople, people_of, true_counts
+from sfumato.workloads.questions import CountQuestion, Workload
 
 __all__ = [
-    "KINDS",
-    "Between",
-    "CodedTable",
-    "Condition",
+    "CodedPeople",
     "CountQuestion",
-    "OneOf",
     "SizeClass",
     "Workload",
     "WorkloadAnswers",
-    "WorkloadColumn",
     "answers_of_shares",
     "generate_workload",
     "people_of",

@@ -1,34 +1,28 @@
-"""The papers' three generators of count questions, with small and large counts kept apart.
+"""Count questions about random records, with small and large counts kept apart.
 
-`conjunctions` (perturbation thesis, Section 4.4.1; SPLU, Section 6.1): one to three quasi columns
-equal a value each, and one sensitive value. `ranges` (heterogeneous generalization, Section 5): λ
-quasi columns and the sensitive one, each in a random stretch of its domain of |A|·θ^(1/(λ+1))
-values, so that a share θ of the records would qualify were everything uniform and independent
-(errata H18). `prefixes` (the same paper, as Census staff suggested): one numeric column from its
-least value up to a random one, up to three others equal a value each, and one sensitive value.
+One to three quasi columns equal a value each, and so does one sensitive column (perturbation
+thesis, Section 4.4.1; SPLU, Section 6.1).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 
-from sfumato.columns import Value
 from sfumato.draws import BoolArray, Draws, IntArray, Positions
 from sfumato.errors import DataError, UsageError
 from sfumato.operators.base import FloatArray
-from sfumato.workloads.coded_table import CodedTable, WorkloadColumn
-from sfumato.workloads.questions import Between, Condition, CountQuestion, OneOf, Workload
+from sfumato.workloads.people import CodedPeople
+from sfumato.workloads.questions import CountQuestion, Workload
 
-KINDS = ("conjunctions", "ranges", "prefixes")
 SMALL = 10  # people: errata S14
 LARGE, LARGE_SHARE = 100, 0.005  # people, and share of the records: both at least
 _MOST_TRIES = 10  # candidates a question, before a class of counts is left as full as it is
 _MOST_COLUMNS = 3
-_DRAWN_TOGETHER = 1024  # candidates: one draw alone takes as long as a thousand
+_DRAWN_TOGETHER = 1024  # candidates: one join counts for all of them
+_MOST_CELLS = 1 << 24  # (candidate, value) that are counted together
 
 
 @dataclass(frozen=True)
@@ -58,76 +52,100 @@ def size_classes(rows: int) -> tuple[SizeClass, ...]:
 
 
 def generate_workload(
-    people: CodedTable,
-    kind: str = "conjunctions",
+    people: CodedPeople,
     *,
     count: int = 1000,
     seed: int = 0,
     column: str | None = None,
     classes: Sequence[SizeClass] | None = None,
-    selectivity: float = 0.25,
-    columns: int = _MOST_COLUMNS,
 ) -> Workload:
     """`count` questions, as many of each class of true counts; fewer where the table has not more.
 
-    `column` is the sensitive one (the first by default). `classes` are small, middle and large
-    counts for conjunctions and prefixes, all counts above 0 for ranges, whose size follows from
-    `selectivity` (θ) and `columns` (λ). The same seed makes the same questions.
+    `column` is the sensitive one (the first by default); `classes` are small, middle and large
+    counts. The same seed makes the same questions.
     """
-    if kind not in KINDS:
-        raise UsageError(f"There is no workload {kind!r}. Choose one of: {', '.join(KINDS)}.")
-    if count < 1 or not 0 < selectivity <= 1 or columns < 1:
-        raise UsageError(
-            "A workload needs a count and columns of at least 1 and a selectivity above 0 and at "
-            f"most 1. Got count={count}, columns={columns}, selectivity={selectivity:g}."
-        )
+    if count < 1:
+        raise UsageError(f"A workload needs a count of at least 1. Got {count}.")
     name = column or next(iter(people.sensitive))
     if name not in people.sensitive:
         raise UsageError(
             f"{name!r} is no sensitive column. There are: {', '.join(people.sensitive)}."
         )
-    source = f"{kind}(count={count}, seed={seed}"
-    if kind == "ranges":
-        source += f", selectivity={selectivity:g}, columns={columns}"
-        classes = classes or (SizeClass("all", 1, max(people.rows, 1)),)
-    else:
-        classes = classes or size_classes(people.rows)
-    maker = _Maker(people, name, Draws.from_seed(seed).child(f"workload {kind}"))
-    width = min(columns, len(people.quasi))
-    makers: dict[str, Callable[[int], CountQuestion]] = {
-        "conjunctions": lambda number: maker.conjunction(number, width),
-        "ranges": lambda number: maker.ranges(number, width, selectivity),
-        "prefixes": lambda number: maker.prefix(number, width),
-    }
-    questions = _pick(maker, makers[kind], list(classes), count)
+    draws = Draws.from_seed(seed).child("workload conjunctions")
+    chosen = _Chosen(list(classes or size_classes(people.rows)), count)
+    values = people.sensitive[name].to_pylist()
+    domains = {quasi: domain.to_pylist() for quasi, domain in people.quasi.items()}
+    at_once = max(min(_DRAWN_TOGETHER, _MOST_CELLS // max(len(values), 1)), 1)
+    for start in range(0, 2 * _MOST_TRIES * count, at_once):
+        candidates = _candidates(people, draws, Positions(start, at_once))
+        counts = people.counts(candidates, name)
+        for number, candidate in enumerate(candidates, start):
+            if chosen.full_at(number):
+                break
+            for index, value in chosen.fitting(counts[number - start], number, draws):
+                conditions = {quasi: domains[quasi][code] for quasi, code in candidate.items()}
+                chosen.add(index, CountQuestion(conditions, name, values[value]))
+        else:
+            continue
+        break
+    questions = tuple(question for picked in chosen.picked for question in picked)
     if not questions:
-        raise DataError(f"The table has too few records for a workload of {kind}.")
-    return Workload(tuple(questions), source + ")")
+        raise DataError("The table has too few records for a workload.")
+    return Workload(questions, f"conjunctions(count={count}, seed={seed})")
 
 
-def _pick(
-    maker: _Maker, candidate: Callable[[int], CountQuestion], classes: list[SizeClass], count: int
-) -> list[CountQuestion]:
-    """Candidates until every class has its share; no question stands there twice."""
-    picked: list[list[CountQuestion]] = [[] for _ in classes]
-    quotas = _shared(count, [True] * len(classes))
-    seen: set[tuple[object, ...]] = set()
-    for number in range(2 * _MOST_TRIES * count):
-        full = [len(questions) >= quota for questions, quota in zip(picked, quotas, strict=True)]
-        if all(full):
-            break
-        if number == _MOST_TRIES * count:  # the table has no more such counts: others fill up
-            rest = count - sum(map(len, picked))
-            extra = _shared(rest, full)
-            quotas = [len(questions) + more for questions, more in zip(picked, extra, strict=True)]
-        question = candidate(number)
-        counts = maker.people.counts_within(question)
-        for questions, class_, quota in zip(picked, classes, quotas, strict=True):
-            values = maker.values(question, number, class_, counts)
-            if values and len(questions) < quota and (question.key, values) not in seen:
-                seen.add((question.key, values))
-                questions.append(CountQuestion(question.conditions, question.column, values))
-    return [question for questions in picked for question in questions]
+def _candidates(people: CodedPeople, draws: Draws, where: Positions) -> list[dict[str, int]]:
+    """Codes of one to three columns each."""
+    names = list(people.quasi)
+    width = min(_MOST_COLUMNS, len(names))
+    if not width:
+        return [{} for _ in range(where.count)]
+    widths = 1 + draws.below("width", where, width)
+    words = Positions(where.start * len(names), where.count * len(names))
+    orders = draws.words("columns", words).reshape(-1, len(names)).argsort(axis=1)
+    codes = np.stack(
+        [draws.below(f"of {name}", where, len(people.quasi[name])) for name in names], axis=1
+    )
+    return [
+        {names[place]: int(row[place]) for place in order[:some].tolist()}
+        for row, order, some in zip(codes, orders, widths.tolist(), strict=True)
+    ]
+
+
+class _Chosen:
+    """Questions until every class has its share; none stands there twice."""
+
+    def __init__(self, classes: list[SizeClass], count: int) -> None:
+        self._classes, self._count = classes, count
+        self.picked: list[list[CountQuestion]] = [[] for _ in classes]
+        self._quotas = _shared(count, [True] * len(classes))
+        self._seen: set[tuple[object, ...]] = set()
+
+    def full_at(self, number: int) -> bool:
+        """Whether no further candidate is needed, of which this one is next."""
+        full = [len(some) >= quota for some, quota in zip(self.picked, self._quotas, strict=True)]
+        if number == _MOST_TRIES * self._count and not all(full):
+            # the table has no more such counts: others fill up
+            extra = _shared(self._count - sum(map(len, self.picked)), full)
+            self._quotas = [len(s) + more for s, more in zip(self.picked, extra, strict=True)]
+        return all(full) or number >= 2 * _MOST_TRIES * self._count
+
+    def fitting(self, counts: IntArray, number: int, draws: Draws) -> list[tuple[int, int]]:
+        """By class that lacks questions: a value at random whose count is in it."""
+        found = []
+        for index, class_ in enumerate(self._classes):
+            values = np.flatnonzero(class_.holds(counts))
+            if len(values) and len(self.picked[index]) < self._quotas[index]:
+                purpose = f"value for {class_.name}"
+                drawn = draws.below(purpose, Positions(number, 1), len(values))
+                found.append((index, int(values[drawn[0]])))
+        return found
+
+    def add(self, index: int, question: CountQuestion) -> None:
+        key = (*sorted(question.conditions.items(), key=lambda item: item[0]), question.value)
+        if key not in self._seen:
+            self._seen.add(key)
+            self.picked[index].append(question)
 
 
 def _shared(count: int, among: Sequence[bool]) -> list[int]:
@@ -137,89 +155,3 @@ def _shared(count: int, among: Sequence[bool]) -> list[int]:
     for turn, place in enumerate(able):
         parts[place] = count // len(able) + (turn < count % len(able))
     return parts
-
-
-class _Maker:
-    """Candidates, each with draws of its own."""
-
-    def __init__(self, people: CodedTable, column: str, draws: Draws) -> None:
-        self.people, self.column, self.draws = people, column, draws
-
-        @cache
-        def numbers(purpose: str, bound: int, block: int) -> list[int]:
-            where = Positions(block * _DRAWN_TOGETHER, _DRAWN_TOGETHER)
-            drawn: list[int] = draws.below(purpose, where, bound).tolist()
-            return drawn
-
-        @cache
-        def orders(block: int) -> IntArray:
-            shape = _DRAWN_TOGETHER, len(people.quasi)
-            where = Positions(block * shape[0] * shape[1], shape[0] * shape[1])
-            return draws.words("columns", where).reshape(shape).argsort(axis=1)
-
-        self._numbers, self._orders = numbers, orders
-
-    def _below(self, purpose: str, number: int, bound: int) -> int:
-        block, offset = divmod(number, _DRAWN_TOGETHER)
-        return self._numbers(purpose, bound, block)[offset]
-
-    def _columns(self, number: int, width: int, without: str = "") -> list[WorkloadColumn]:
-        columns, (block, offset) = list(self.people.quasi.values()), divmod(number, _DRAWN_TOGETHER)
-        ordered = [columns[k] for k in self._orders(block)[offset]]
-        return [column for column in ordered if column.name != without][:width]
-
-    def _equal(self, number: int, column: WorkloadColumn) -> Condition:
-        return stretch(column, self._below(f"of {column.name}", number, len(column)), 1)
-
-    def conjunction(self, number: int, most: int) -> CountQuestion:
-        width = 1 + self._below("width", number, most) if most else 0
-        chosen = self._columns(number, width)
-        return CountQuestion({c.name: self._equal(number, c) for c in chosen}, self.column, ())
-
-    def prefix(self, number: int, most: int) -> CountQuestion:
-        numeric = [c.name for c in self.people.quasi.values() if c.kind == "numeric"]
-        names = numeric or list(self.people.quasi)
-        if not names:
-            return CountQuestion({}, self.column, ())
-        name = names[self._below("prefix", number, len(names))]
-        column = self.people.quasi[name]
-        end = 1 + self._below(f"of {name}", number, len(column))
-        conditions = {name: stretch(column, 0, end)}
-        width = self._below("width", number, most) if most > 1 else 0
-        for other in self._columns(number, width, without=name):
-            conditions[other.name] = self._equal(number, other)
-        return CountQuestion(conditions, self.column, ())
-
-    def ranges(self, number: int, width: int, selectivity: float) -> CountQuestion:
-        def some(column: WorkloadColumn) -> tuple[int, int]:
-            length = max(1, round(len(column) * selectivity ** (1 / (width + 1))))
-            start = self._below(f"of {column.name}", number, len(column) - length + 1)
-            return start, length
-
-        conditions = {c.name: stretch(c, *some(c)) for c in self._columns(number, width)}
-        sensitive = self.people.sensitive[self.column]
-        start, length = some(sensitive)
-        return CountQuestion(conditions, self.column, sensitive.values[start : start + length])
-
-    def values(
-        self, question: CountQuestion, number: int, class_: SizeClass, counts: IntArray
-    ) -> tuple[Value, ...]:
-        """Of a whole question its own values, of another one at random, if their count is in the
-        class; nothing where it is not."""
-        if question.values:
-            true = counts[list(self.people.places_of(question))].sum()
-            return question.values if class_.holds(true) else ()
-        fitting = np.flatnonzero(class_.holds(counts))
-        if not len(fitting):
-            return ()
-        drawn = self.draws.below(f"value for {class_.name}", Positions(number, 1), len(fitting))
-        return (self.people.sensitive[self.column].values[int(fitting[drawn[0]])],)
-
-
-def stretch(column: WorkloadColumn, start: int, length: int) -> Condition:
-    """`length` neighbouring values of a column: a range of numbers, a list of anything else."""
-    values = column.values[start : start + length]
-    plain = all(type(value) in (int, float) and value == value for value in values)
-    if column.kind == "numeric" and plain and values:
-        return Between(values[0], values[-1])
-    return OneOf(values)

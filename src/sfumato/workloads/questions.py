@@ -1,114 +1,48 @@
-"""Count questions: conditions on columns, as SQL that anybody can ask and on arrays."""
+"""Count questions, as SQL that anybody can ask, and as one join that counts for all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from sfumato.columns import Value, value_to_json
-from sfumato.draws import BoolArray
+from sfumato.columns import Value
+from sfumato.operators.base import FloatArray
 from sfumato.queries.dialect import sql_text
 from sfumato.queries.statements import literal, quoted
 
 
-@dataclass(frozen=True)
-class Between:
-    """Numbers from `low` to `high`, both included.
-
-    >>> Between(30, 39).sql("age"), Between(30, 30).sql("age")
-    ('"age" BETWEEN 30 AND 39', '"age" = 30')
-    """
-
-    low: Value
-    high: Value
-
-    def sql(self, column: str) -> str:
-        if self.low == self.high:
-            return f"{quoted(column)} = {_sql(self.low)}"
-        return f"{quoted(column)} BETWEEN {_sql(self.low)} AND {_sql(self.high)}"
-
-    def holds(self, values: pa.Array) -> BoolArray:
-        """Which of the values satisfy it; a missing value does not."""
-        above = pc.greater_equal(values, pa.scalar(self.low, values.type))
-        inside = pc.and_(above, pc.less_equal(values, pa.scalar(self.high, values.type)))
-        return _filled(inside)
-
-    def holds_json(self, value: Value) -> bool:
-        """Whether a value, as a manifest writes it, satisfies it."""
-        return value is not None and bool(self.low <= value <= self.high)
-
-
-@dataclass(frozen=True)
-class OneOf:
-    """One of the listed values; None stands for a missing one.
-
-    >>> OneOf(("F",)).sql("sex"), OneOf((1, 2)).sql("race"), OneOf((None, "a")).sql("x")
-    ('"sex" = \\'F\\'', '"race" IN (1, 2)', '("x" = \\'a\\' OR "x" IS NULL)')
-    """
-
-    values: tuple[Value, ...]
-
-    def sql(self, column: str) -> str:
-        name = quoted(column)
-        present = [_sql(value) for value in self.values if value is not None]
-        text = (
-            f"{name} = {present[0]}" if len(present) == 1 else f"{name} IN ({', '.join(present)})"
-        )
-        if None not in self.values:
-            return text
-        return f"({text} OR {name} IS NULL)" if present else f"{name} IS NULL"
-
-    def holds(self, values: pa.Array) -> BoolArray:
-        """Which of the values are listed."""
-        return _filled(pc.is_in(values, value_set=pa.array(self.values, values.type)))
-
-    def holds_json(self, value: Value) -> bool:
-        """Whether a value, as a manifest writes it, is listed."""
-        return value in [value_to_json(value) for value in self.values]
-
-
-Condition = Between | OneOf
-
-
-def _filled(found: pa.Array) -> BoolArray:
-    return np.asarray(pc.fill_null(found, False).to_numpy(zero_copy_only=False), np.bool_)
-
-
-def _sql(value: Value) -> str:
-    return sql_text(literal(value))
-
-
 @dataclass(frozen=True, eq=False)
 class CountQuestion:
-    """How many records satisfy the conditions on quasi columns and have one of `values`.
+    """How many records have these values of quasi columns and this one of `column`.
 
-    >>> CountQuestion({"age": Between(30, 39)}, "disease", ("flu",)).sql()
-    'SELECT COUNT(*) FROM release WHERE "age" BETWEEN 30 AND 39 AND "disease" = \\'flu\\''
+    >>> CountQuestion({"age": 30, "sex": None}, "disease", "flu").sql()
+    'SELECT COUNT(*) FROM release WHERE "age" = 30 AND "sex" IS NULL AND "disease" = \\'flu\\''
     """
 
-    conditions: Mapping[str, Condition]
+    conditions: Mapping[str, Value]
     column: str
-    values: tuple[Value, ...]
-
-    @property
-    def key(self) -> tuple[tuple[str, Condition], ...]:
-        """The conditions on quasi columns: questions with equal keys ask about the same records."""
-        return tuple(sorted(self.conditions.items(), key=lambda item: item[0]))
+    value: Value
 
     def sql(self) -> str:
-        asked = [condition.sql(name) for name, condition in self.conditions.items()]
-        asked.append(OneOf(self.values).sql(self.column))
-        return f"SELECT COUNT(*) FROM release WHERE {' AND '.join(asked)}"
+        return f"SELECT COUNT(*) FROM release WHERE {self.condition}"
+
+    @property
+    def condition(self) -> str:
+        asked = [*self.conditions.items(), (self.column, self.value)]
+        texts = [
+            f"{quoted(name)} IS NULL" if v is None else f"{quoted(name)} = {sql_text(literal(v))}"
+            for name, v in asked
+        ]
+        return " AND ".join(texts)
 
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Questions about one sensitive column, and the text form that makes them again."""
+    """Questions, and the text form that makes them again."""
 
     questions: tuple[CountQuestion, ...]
     source: str
@@ -121,3 +55,44 @@ class Workload:
         lines = [f"-- sfumato workload: {self.source}"]
         lines += [f"{question.sql()};" for question in self.questions]
         Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+
+
+@dataclass(frozen=True, eq=False)
+class Conditions:
+    """What records have to show to be counted: by question, values of some columns."""
+
+    by_question: Sequence[Mapping[str, Value]]
+    types: Mapping[str, pa.DataType]
+    weights: FloatArray  # what a record that satisfies a question's counts for it
+
+    def joined(
+        self,
+        shown: Mapping[str, str],
+        run: Callable[[str, pa.Table], pa.Table],
+        names: Mapping[str, str],
+    ) -> pa.Table:
+        """By question `q` and by what records show: how many satisfy it, as `n`.
+
+        `run` runs SQL over `records` and a table `asked`; `names` are those of columns there, and
+        `shown` says under which new name a column comes back. Cost: a pass for every set of columns
+        that questions are about.
+        """
+        by_columns: dict[tuple[str, ...], list[int]] = {}
+        for number, asked in enumerate(self.by_question):
+            by_columns.setdefault(tuple(sorted(asked)), []).append(number)
+        parts = []
+        for columns, numbers in by_columns.items():
+            wanted: dict[str, pa.Array] = {"q": pa.array(numbers, pa.int64())}
+            wanted["w"] = pa.array(self.weights[np.array(numbers, np.int64)])
+            equal = ["TRUE"]
+            for place, name in enumerate(columns):
+                values = [self.by_question[number][name] for number in numbers]
+                wanted[f"c{place}"] = pa.array(values, self.types[name])
+                equal.append(f"r.{quoted(names[name])} IS NOT DISTINCT FROM c{place}")
+            back = ", ".join(f"r.{quoted(names[name])} AS {new}" for name, new in shown.items())
+            text = (
+                f"SELECT q, {back}, any_value(w) * count(*) AS n FROM records AS r JOIN asked "
+                f"ON {' AND '.join(equal)} GROUP BY ALL"
+            )
+            parts.append(run(text, pa.table(wanted)))
+        return pa.concat_tables(parts)

@@ -37,7 +37,7 @@ def compare(
     candidates: Sequence[Candidate | str] = (),
     *,
     out: str | Path,
-    workload: Workload | str = "conjunctions",
+    workload: Workload | None = None,
     questions: int = 1000,
     column: str | None = None,
     attacks: Sequence[str] | str = "all",
@@ -50,9 +50,9 @@ def compare(
     """Publish, ask, audit and attack every candidate alike, and write one page about it.
 
     `table` comes from `read`, or is anything that `read` takes, with its roles. A candidate is
-    `GUARANTEE by MECHANISM`, or a guarantee alone; four usual promises by default. `workload` is a
-    kind of question (conjunctions, ranges, prefixes) or questions made before; they are about every
-    sensitive column in equal parts, or about `column`, which alone is attacked then. `seed` decides
+    `GUARANTEE by MECHANISM`, or a guarantee alone; four usual promises by default. `workload` are
+    questions made before; by default `questions` are made, about every sensitive column in equal
+    parts, or about `column`, which alone is attacked then. `seed` decides
     questions, targets and ties; releases are made with fresh draws, in a private folder, and
     removed. A candidate that fails is a row with its reason. `out` then holds report.html,
     report.json and workload.sql; the page shows true counts and is for the steward.
@@ -78,10 +78,10 @@ def compare(
         progress("reading the table", 0, whole)
         histograms = take_profile(table).histograms
         people = people_of(table)
-        if isinstance(workload, str):
+        if workload is None:
             by_column = [
                 generate_workload(
-                    people, workload, count=-(-questions // len(columns)), seed=seed, column=name
+                    people, count=-(-questions // len(columns)), seed=seed, column=name
                 )
                 for name in columns
             ]
@@ -120,8 +120,8 @@ def compare(
 
 def _label(question: CountQuestion, several: bool) -> str:
     """What a question asks for, as charts name it."""
-    first = question.values[0]
-    value = "(missing)" if first is None else str(value_to_json(first))
+    asked = question.value
+    value = "(missing)" if asked is None else str(value_to_json(asked))
     return f"{question.column}: {value}" if several else value
 
 
