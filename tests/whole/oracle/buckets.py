@@ -374,7 +374,6 @@ BUCKETS = (
     "anatomy",
     None,
 )
-SINGLE = [promise for promise in CEILINGS if " and " not in promise]
 
 
 def _zipf(rng: Random, kinds: int, people: int) -> list[int]:
@@ -404,7 +403,7 @@ def small(
     shared = [way for way in ways if way in (None, "optimal") or way.startswith("local")]
     way = rng.choice(shared if several else ways)
     joint = several and rng.random() < 0.3
-    promises = rng.choices(SINGLE if several else list(CEILINGS), k=len(drawn))
+    promises = rng.choices(list(CEILINGS), k=len(drawn))
     if joint:
         promises = promises[:1] * 2
     return Case(quasi, tuple(zip(*drawn, strict=True)), tuple(promises), way, seed, joint)
