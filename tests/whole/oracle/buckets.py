@@ -10,6 +10,7 @@ ceilings, as the mean over what else may have been drawn.
 from __future__ import annotations
 
 import itertools
+import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -166,7 +167,12 @@ class Planner:
         assert isinstance(plan, BucketPlan), plan
         facts = Facts.of_plan(way, self.guarantee, plan, self.profile.histograms)
         shown, contents = entries_of(plan.listed()), entries_of(plan.filling.listed())
-        said = str(way), str(in_json(plan.public())), *facts.statement(), *facts.caveats()
+        said = (
+            str(way),
+            json.dumps(in_json(dict(facts.plan)), sort_keys=True),
+            *facts.statement(),
+            *facts.caveats(),
+        )
         return Planned(plan, (*said, str(shown)), contents)
 
     @cached_property

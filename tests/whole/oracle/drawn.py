@@ -94,7 +94,7 @@ def planned(counts: Counts, text: str, way: str | None) -> tuple[PerturbedPlan, 
     chosen, plan = choose_plan(profile, guarantee, way and parse_mechanism(way), Draws.from_seed(1))
     assert isinstance(plan, PerturbedPlan), plan
     facts = Facts.of_plan(chosen, guarantee, plan, profile.histograms)
-    said = str(chosen), str(plan.public()), *facts.statement(), *facts.caveats()
+    said = str(chosen), str(facts.plan), *facts.statement(), *facts.caveats()
     return plan, said
 
 
