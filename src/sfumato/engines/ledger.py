@@ -5,17 +5,18 @@ their distinct draws. A draw under a key file is a function of file, operator, p
 where all are as before, nothing new is drawn. Where one is another, the change would show, and no
 change be evidence, so that release is refused, and fresh draws are what is left.
 
-The file is Parquet, a row for each account of a person, sorted by `who`, a hash under the ledger's
-secret: what it holds, and for every key file a mark of the draw, which only that file makes again.
+The file is Parquet, a row for every person, sorted by `who`, a hash under the ledger's secret: the
+number of what the person's accounts hold and, for every column under a key file, a mark of the
+draw, which nothing but that file makes again; 0 where there was none.
 """
 
 from __future__ import annotations
 
 import fcntl
-import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -23,34 +24,31 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec.structs import replace as changed
 
-from sfumato.columns import value_to_json
-from sfumato.draws import Draws, Persons
+from sfumato.draws import Draws, IntArray
 from sfumato.engines.charges import Charge, charge_of, used
+from sfumato.engines.marks import Matrix, aligned, marked_people, names_of_marks, says_who
 from sfumato.engines.run import Run
 from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
-from sfumato.mechanisms.perturbed import PerturbedPlan
 from sfumato.private import MODE, outside_release, private_file, require_private, writing_errors
-from sfumato.scratch import scratch_database
-from sfumato.table.staging import staged
 
 _HEADER = b"sfumato ledger 3"
-_BATCH = 1 << 17
-_ROWS = pa.schema([("who", pa.uint64()), ("held", pa.string())])
-_NOW = pa.schema([("who", pa.uint64()), ("charge", pa.int32()), ("mark", pa.uint64())])
+State = tuple[int, ...]  # numbers of charges
 
 
 class Met(NamedTuple):
-    """Accounts that a release charges alike, and that held and come to hold the same."""
+    """What happens to some people alike: what they held and come to hold, whether they are in the
+    release, and as bit k whether column k is drawn otherwise than before."""
 
-    charge: int | None
-    held: str  # numbers of charges
-    after: str
-    another: bool  # whether the mark is not that of before
-    accounts: int
+    held: State
+    after: State
+    here: bool
+    another: int
 
 
 class Ledger(msgspec.Struct, frozen=True):
@@ -60,23 +58,24 @@ class Ledger(msgspec.Struct, frozen=True):
     secret: str
     accounts: dict[str, str] = {}  # by column
     charges: tuple[Charge, ...] = ()
-    everybody: str = ""  # held by all, from releases that do not say who is who
+    everybody: State = ()  # held by all, from releases that do not say who is who
+    marks: tuple[str, ...] = ()  # columns under key files
+    states: tuple[State, ...] = ((),)  # by number
 
     def __repr__(self) -> str:
         return f"<Ledger for {self.promise}>"  # never the secret
 
-    def used(self, held: Iterable[str], account: str) -> Fraction | float:
+    def used(self, held: Iterable[State], account: str) -> Fraction | float:
         """The largest part of a value's limit that is used up in an account."""
-        numbers = [f"{self.everybody} {one}".split() for one in held]
-        charges = [[self.charges[int(number)] for number in one] for one in numbers]
-        return max(used([c for c in one if c.account == account]) for one in charges)
+        lists = [[self.charges[number] for number in (*self.everybody, *one)] for one in held]
+        return max(used([c for c in charges if c.account == account]) for charges in lists)
 
     def account_of(self, column: str, named: Mapping[str, str]) -> str:
         if column in self.accounts or not self.accounts:
             return self.accounts.get(column, column)
         old, account = sorted({*self.accounts.values()}), named.get(column)
         if account in old or account == "new":
-            return column if account == "new" else account
+            return account if account in old else column
         raise UsageError(
             f"The ledger has no column {column!r} but {', '.join(old)}. Say --ledger-column "
             f"'{column}={old[0]}' if it shows the same of a person, '{column}=new' if it does not."
@@ -85,25 +84,24 @@ class Ledger(msgspec.Struct, frozen=True):
     def with_release(self, run: Run, named: Mapping[str, str]) -> tuple[Ledger, list[int]]:
         """The ledger with one release more, and the charges of its columns."""
         accounts = {column: self.account_of(column, named) for column in run.table.sensitive}
-        if len({*accounts.values()}) < len(accounts):
-            raise UsageError("Two columns of one release cannot be one column of the ledger.")
         drawn = [charge_of(run, *pair, self.promise) for pair in accounts.items()]
         charges = tuple(dict.fromkeys((*self.charges, *drawn)))
         numbers = [charges.index(charge) for charge in drawn]
-        everybody = " ".join([self.everybody, *([] if _whose(run) else map(str, numbers))])
-        accounts = self.accounts | accounts
-        return Ledger(self.promise, self.secret, accounts, charges, everybody), numbers
+        return changed(
+            self,
+            accounts=self.accounts | accounts,
+            charges=charges,
+            everybody=self.everybody if says_who(run) else (*self.everybody, *numbers),
+            marks=tuple(dict.fromkeys((*self.marks, *names_of_marks(run)))),
+        ), numbers
 
-    def checked(self, before: Ledger, columns: Sequence[str], met: Sequence[Met]) -> str:
-        """What the steward is told; a release that redraws somebody, or draws more than is left, is
-        refused."""
-        said = []
-        for column in columns:
+    def checked(self, before: Ledger, columns: Sequence[str], met: Mapping[Met, int]) -> str:
+        """What the steward is told; refused where somebody is drawn otherwise than before, or more
+        than is left."""
+        said, people = [], sum(met[m] for m in met if m.here)
+        for k, column in enumerate(columns):
             account = self.accounts[column]
-            own = {n for n, charge in enumerate(self.charges) if charge.account == account}
-            here = [m for m in met if m.charge in own]
-            people = sum(m.accounts for m in here)
-            if another := sum(m.accounts for m in here if m.another):
+            if another := sum(met[m] for m in met if m.another >> k & 1):
                 raise InfeasibleGuarantee(
                     f"Under this key file {another:,} of {people:,} people would be drawn another "
                     f"time in column {column!r}: their value is not that of an earlier release, or "
@@ -113,25 +111,23 @@ class Ledger(msgspec.Struct, frozen=True):
                     "and charged to everybody in the table.",
                     witness=column,
                 )
-            over = [m for m in here or met if self.used([m.after], account) > 1]
-            if over:
-                who = f"{sum(m.accounts for m in over):,} of {people:,} people"
+            if over := [m for m in met if self.used([m.after], account) > 1]:
+                who = f"{sum(met[m] for m in over):,} of {people:,} people"
                 raise InfeasibleGuarantee(
-                    f"The ledger has no room for this release: for {who if here else 'everybody'} "
-                    f"it draws more in column {column!r} than is left of '{self.promise}', "
+                    f"The ledger has no room for this release: for {who if people else 'everybody'}"
+                    f" it draws more in column {column!r} than is left of '{self.promise}', "
                     f"{_left(before.used([m.held for m in over], account))}. Give a stricter "
                     "guarantee, leave these people out, or publish as before under the key file "
                     "of an earlier release, which draws nothing new.",
                     witness=column,
                 )
-            left = _left(self.used([m.after for m in met], account))
-            said.append(f"Ledger: {left} is left of '{self.promise}' in column {column!r} for")
-            said.append("whoever was drawn most.")
-            new = sum(m.accounts for m in here if not m.held)
-            if new and before.charges:
-                said.append(f"{new:,} of {people:,} people are new to it: under another key than")
-                said.append("before somebody is another person, charged with nothing from before.")
-        return " ".join(said)
+            said.append(f"{_left(self.used([m.after for m in met], account))} in {column!r}")
+        told = f"Ledger: left of '{self.promise}' for whoever was drawn most: {', '.join(said)}."
+        new = sum(met[m] for m in met if m.here and not m.held)
+        if new and before.charges:
+            told += f" {new:,} of {people:,} people are new to it: under another key than before "
+            told += "somebody is another person, charged with nothing from before."
+        return told
 
 
 @contextmanager
@@ -170,7 +166,7 @@ def open_ledger(
 def _read(path: Path) -> Ledger:
     require_private(path, "the ledger")
     try:
-        header = pq.read_schema(path).metadata[_HEADER]
+        header = pq.read_metadata(path).metadata[_HEADER]
         return msgspec.json.decode(header, type=Ledger, dec_hook=lambda kind, text: kind(text))
     except (OSError, TypeError, ValueError, KeyError, pa.ArrowException, msgspec.MsgspecError):
         raise DataError(
@@ -184,93 +180,70 @@ def _entered(path: Path, before: Ledger, named: Mapping[str, str], run: Run) -> 
     """Enter a run, or refuse it before anything is written. The ledger takes its place before the
     release does: what was counted in vain protects too much, what was not counted too little."""
     after, numbers = before.with_release(run, named)
-    rows = _ROWS.empty_table().to_reader()
-    if before.charges:
-        file = pq.ParquetFile(path)
-        rows = pa.RecordBatchReader.from_batches(file.schema_arrow, file.iter_batches(_BATCH))
-    now = pa.RecordBatchReader.from_batches(_NOW, _arriving(run, after, numbers))
-    with private_file(path, "ledger", again=True) as written:
-        with closing(scratch_database(columns=len(rows.schema), counting=True)) as database:
-            database.register("before", rows)
-            database.register("now", now)
-            database.execute(_joined(rows.schema.names, _key(run)))
-            kinds = "SELECT charge, held, after, another, count(*) FROM joined GROUP BY ALL"
-            met = [Met(*row) for row in database.sql(kinds).fetchall()]
-            nobody = Met(None, "", "", False, 0)
-            note = after.checked(before, run.table.sensitive, met or [nobody])
-            found = database.sql(
-                "SELECT * EXCLUDE (charge, held, another) RENAME (after AS held) FROM joined "
-                "ORDER BY who"
-            ).to_arrow_reader(_BATCH)
-            header = {_HEADER: msgspec.json.encode(after, enc_hook=str)}
-            schema, plain = found.schema.with_metadata(header), {"compression": "none"}
-            with (
-                writing_errors(path, "ledger"),
-                pq.ParquetWriter(written, schema, use_dictionary=["held"], **plain) as writer,
-            ):
-                for batch in found:
-                    writer.write_batch(batch)
+    own = [2 + after.marks.index(name) for name in names_of_marks(run)]
+    met, states = Counter({Met((), (), False, 0): 0}), dict[State, int]({(): 0})
+    schema = pa.schema([(name, pa.uint64()) for name in ("who", "held", *after.marks)])
+    streams = _stored(path, before), marked_people(run, before.secret)
+    with private_file(path, "ledger", again=True) as file, writing_errors(path, "ledger"):
+        with pq.ParquetWriter(file, schema, compression="none", use_dictionary=["held"]) as writer:
+            for old, now in aligned(*streams):
+                rows, kind = _joined(old, now, own, len(schema), len(numbers))
+                kinds, place = np.unique(kind, return_inverse=True)
+                come_to = []
+                for code, people in zip(kinds.tolist(), np.bincount(place).tolist(), strict=True):
+                    one = _met(code, before, numbers)
+                    met[one] += people
+                    come_to.append(states.setdefault(one.after, len(states)))
+                rows[:, 1] = np.array(come_to, np.uint64)[place]
+                writer.write_batch(pa.RecordBatch.from_arrays(list(rows.T), schema=schema))
+            after = changed(after, states=tuple(states))
+            note = after.checked(before, run.table.sensitive, met)
+            writer.add_key_value_metadata({_HEADER: msgspec.json.encode(after, enc_hook=str)})
         yield replace(run, notes=(*run.notes, note))
 
 
-def _joined(columns: Sequence[str], key: Draws | None) -> str:
-    """SQL: the accounts of the ledger and of a run, what they held and come to hold."""
-    marks = {name: name for name in columns[2:]}
-    adds, another = "charge IS NOT NULL", "false"
-    if key is not None:
-        name = f"k{key.child('name').reveal()}"  # which does not betray the key
-        known = marks.get(name, "NULL::UBIGINT")
-        marks[name] = f"coalesce({known}, mark) AS {name}"
-        adds, another = f"{adds} AND {known} IS NULL", f"coalesce({known} <> mark, false)"
-    return (
-        "CREATE TABLE joined AS SELECT coalesce(now.who, before.who) AS who, charge, "
-        f"coalesce(before.held, '') AS held, {another} AS another, CASE WHEN {adds} THEN "
-        "concat_ws(' ', before.held, charge) ELSE before.held END AS after"
-        + "".join(f", {mark}" for mark in marks.values())
-        + " FROM now FULL JOIN before ON now.who = before.who"
-    )
-
-
-def _arriving(run: Run, ledger: Ledger, numbers: Sequence[int]) -> Iterator[pa.RecordBatch]:
-    """The accounts of a run's people, what they are charged and, under a key file, a mark of the
-    draw: of operator, domain, key and value, so equal values of two people differ."""
-    whose, columns, rows = _whose(run), run.table.sensitive, staged(run.table)
-    key, secret = _key(run), Draws.repeated(ledger.secret, "system")
-    if not whose:
+def _stored(path: Path, ledger: Ledger) -> Iterator[Matrix]:
+    """The rows of a ledger; first of all none."""
+    yield np.zeros((0, 2 + len(ledger.marks)), np.uint64)
+    if not ledger.charges:
         return
-    drawn = {}
-    if key is not None and isinstance(run.plan, PerturbedPlan):
-        for column in columns:
-            values = [value_to_json(value) for value in run.profile.histograms[column].values]
-            operator = [column, run.plan.operators[column].to_json(), values]
-            blocks = key.persons("value", [repr(value).encode() for value in values]).blocks
-            drawn[column] = partial(key.words, json.dumps(operator, sort_keys=True)), blocks
-    names = [rows.columns[name] for name in (*whose, *columns)]
-    for batch in rows.people.sql(f"SELECT {', '.join(names)} FROM people", *names):
-        people = [
-            secret.persons("person", [str(one).encode() for one in array.to_pylist()])
-            for array in batch.columns[: len(whose)]
-        ]
-        for column, number, codes in zip(
-            columns, numbers, batch.columns[len(whose) :], strict=True
-        ):
-            mark = pa.nulls(batch.num_rows, pa.uint64())
-            if column in drawn:
-                words, blocks = drawn[column]
-                mark = pa.array(words(Persons(people[-1].blocks ^ blocks[codes.to_numpy()])))
-            who = pa.array(secret.words(ledger.accounts[column], people[0]))
-            charge = pa.repeat(pa.scalar(number, pa.int32()), batch.num_rows)
-            yield pa.RecordBatch.from_arrays([who, charge, mark], schema=_NOW)
+    for batch in pq.ParquetFile(path, pre_buffer=False).iter_batches(1 << 17):
+        yield np.column_stack([column.to_numpy() for column in batch.columns])
 
 
-def _whose(run: Run) -> list[str]:
-    """The columns that say whose a row is: the person, and the key of the row."""
-    return [name for name in (run.table.person, run.table.key) if name]
+def _joined(
+    old: Matrix, now: Matrix, own: Sequence[int], width: int, columns: int
+) -> tuple[Matrix, Matrix]:
+    """The rows of both, with the marks of both, and as a number what `_met` says of each."""
+    both = np.sort(np.concatenate([old[:, 0], now[:, 0]]), kind="stable")  # merges two runs
+    who = both[np.append(both[1:] != both[:-1], True)[: len(both)]]
+    rows, here = np.zeros((len(who), width), np.uint64, "F"), _places(now[:, 0], who)
+    rows[:, 0] = who
+    rows[_places(old[:, 0], who), : old.shape[1]] = old
+    drawn = np.full(len(now), 1 << 2 * columns, np.uint64)
+    for k in range(columns):
+        known = mark = np.zeros(len(now), np.uint64)
+        if own:
+            known, mark = rows[here, own[k]].copy(), now[:, 1 + k]
+            rows[here, own[k]] = np.where(known == 0, mark, known)
+        drawn += (known == 0).astype(np.uint64) << np.uint64(columns + k)
+        drawn += ((known != 0) & (known != mark)).astype(np.uint64) << np.uint64(k)
+    kind = rows[:, 1] << np.uint64(1 + 2 * columns)
+    kind[here] += drawn
+    return rows, kind
 
 
-def _key(run: Run) -> Draws | None:
-    """The subkey of the key file that marks are made with."""
-    return run.draws.child("ledger") if run.draws.origin == "key-file" else None
+def _places(some: Matrix, who: Matrix) -> slice | IntArray:
+    """Where some of the people stand among these."""
+    return slice(None) if len(some) == len(who) else np.searchsorted(who, some)
+
+
+def _met(kind: int, before: Ledger, numbers: Sequence[int]) -> Met:
+    mask = (1 << len(numbers)) - 1
+    held = before.states[kind >> 1 + 2 * len(numbers)]
+    adds = kind >> len(numbers) & mask
+    after = (*held, *(number for k, number in enumerate(numbers) if adds >> k & 1))
+    return Met(held, tuple(sorted(after)), bool(kind >> 2 * len(numbers) & 1), kind & mask)
 
 
 def _left(used: Fraction | float) -> str:
