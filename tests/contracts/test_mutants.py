@@ -567,9 +567,9 @@ CONTENT: dict[str, tuple[str, Callable[[Copy], None], str]] = {
     "bits in the retention for people": ("people", of_operator(low_digits), "operators"),
     "a seed": ("uniform", claims(randomness="seeded"), "randomness"),
     "a mechanism that does not keep it": ("uniform", claims(mechanism="anatomy"), "mechanism"),
-    "fitted, it says": ("uniform", plan(fitted=True), "facts"),
+    "fitted, it says": ("uniform", claims(fitted=["operators"]), "facts"),
+    "what is fitted, in another order": ("ranges", claims(fitted=["domain of zip"]), "facts"),
     "values that are kept seldom": ("uniform", plan(floors={"disease": [0]}), "facts"),
-    "values in nearly every group": ("decoys", plan(common={"disease": [0]}), "facts"),
     "missing values": ("uniform", claims(missing="value"), "facts"),
     "another part": ("parts", lambda c: c.content(lambda rows: [r.update(part=1 - r["part"])
                      if r["part"] < 2 and i < 9 else None for i, r in enumerate(rows)] and None),

@@ -102,7 +102,7 @@ def test_fakes_are_listed_once_and_belong_to_nobody():
         assert len(listed[g]) == len(values) + 2
     again = pa.concat_tables(plan.side_tables(list)["sensitive"])
     assert again.equals(table)  # drawn by address: asking twice does not draw twice
-    assert plan.public()["histogram"] == COUNTS.tolist()
+    assert plan.public()["histogram"].value == COUNTS.tolist()
 
 
 def test_too_many_fakes_are_refused():

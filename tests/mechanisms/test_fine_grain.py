@@ -20,6 +20,7 @@ from sfumato.mechanisms import parse_mechanism
 from sfumato.mechanisms.fine_grain import FineGrainPerturbation
 from sfumato.mechanisms.uniform import UniformPerturbation
 from sfumato.profile import Histogram, Profile
+from sfumato.public import fitted_of
 
 DRAWS = Draws.from_seed(1)
 T12 = (60, 25, 11, 2, 2)
@@ -110,7 +111,7 @@ def test_under_stated_limits_no_count_decides(limits: str, mechanism: str) -> No
     tables = [profile(2, 7, 60, 31), profile(97, 1, 1, 1), profile(25, 25, 25, 25)]
     plans = [way.plan(table, promise, DRAWS) for table in tables]
     assert len({str(plan.public()) for plan in plans}) == 1
-    assert not any(plan.public().get("fitted") for plan in plans)
+    assert not any(fitted_of(plan.public()) for plan in plans)
 
 
 @settings(max_examples=200, deadline=None)

@@ -227,7 +227,7 @@ def test_two_sensitive_columns_have_a_part_each() -> None:
     )
     out = plan.apply(batch, DRAWS)
     assert set(out.extra) == {"part_s", "part_t"}
-    assert plan.public()["part_columns"] == {"s": "part_s", "t": "part_t"}
+    assert plan.public()["part_columns"].value == {"s": "part_s", "t": "part_t"}
 
 
 def test_sub_tables_side_by_side_have_the_odds_that_each_has_alone() -> None:

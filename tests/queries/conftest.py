@@ -14,6 +14,7 @@ import pytest
 
 from sfumato.columns import Column, Range, Values, value_to_json
 from sfumato.operators import Operator, Uniform
+from sfumato.public import from_stated
 from sfumato.queries import OpenedRelease, open_release
 from sfumato.release import BundleWriter, Manifest
 
@@ -68,7 +69,8 @@ def make_release(tmp_path: Path) -> MakeRelease:
             bundle.finish(
                 Manifest.of(
                     "perturbed",
-                    {"operators": {name: op.to_json() for name, op in used.items()}},
+                    {"operators": from_stated({name: op.to_json() for name, op in used.items()})},
+                    [from_stated(column) for column in columns],
                     sfumato="0",
                     mechanism="uniform",
                     guarantee="none",
@@ -76,7 +78,6 @@ def make_release(tmp_path: Path) -> MakeRelease:
                     suppressed=0,
                     missing="value",
                     randomness="seeded",
-                    columns=columns,
                     statement=(),
                     does_not_protect=(),
                     caveats=(),

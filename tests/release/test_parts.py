@@ -20,6 +20,7 @@ import sfumato as sf
 from sfumato.columns import Column, Values
 from sfumato.errors import BundleError
 from sfumato.evidence.penalty import release_penalty
+from sfumato.public import from_quasi, from_stated
 from sfumato.release import BundleWriter, Manifest, Release, manifest_schema
 
 WAYS = {
@@ -132,9 +133,9 @@ def small_manifest(rows: int = 5) -> Manifest:
     )
     operators = {"disease": {"form": "uniform", "values": 2, "retention": "1/2"}}
     return Manifest.of(
-        "perturbed", {"operators": operators},
+        "perturbed", {"operators": from_stated(operators)}, [from_quasi(c) for c in columns],
         sfumato="0", mechanism="uniform", guarantee="none", rows=rows, suppressed=0,
-        missing="refuse", randomness="seeded", columns=columns,
+        missing="refuse", randomness="seeded",
         statement=(), does_not_protect=(), caveats=(),
     )  # fmt: skip
 

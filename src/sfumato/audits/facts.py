@@ -13,10 +13,11 @@ from sfumato.audits.case import AuditCase, concerns, quoted
 from sfumato.audits.findings import Finding
 from sfumato.columns import Column, Range, Values, value_text, value_to_json
 from sfumato.engines.publication import missing_rule
-from sfumato.engines.shown import domain_of
+from sfumato.engines.shown import domain_of, domains_of
 from sfumato.guarantees import ReconstructionPrivacy
 from sfumato.mechanisms.buckets.ways import BucketMechanism
 from sfumato.operators import Decoy
+from sfumato.public import PublicPlan, fitted_of, values_of
 from sfumato.release import (
     BucketedRelease,
     GeneralizedRelease,
@@ -24,7 +25,7 @@ from sfumato.release import (
     Release,
     typed_values,
 )
-from sfumato.release.manifest import PerturbedPart
+from sfumato.release.manifest import FORMAT, PerturbedPart
 from sfumato.release.values import in_utc
 from sfumato.version import __version__
 
@@ -142,23 +143,49 @@ def check_facts(case: AuditCase) -> Iterator[Finding]:
         facts["association"] = plan.association == (association and str(association))
         facts["fakes"] = plan.fakes == case.mechanism.fakes
     drawn = isinstance(release, PerturbedRelease) and plan.sampling is None
+    public: PublicPlan = {}
     if drawn and case.mechanism is not None:
         public = {} if case.plan is None else case.plan.public()
-        part = convert(public, PerturbedPart) if "operators" in public else None
+        part = convert(values_of(public), PerturbedPart) if "operators" in public else None
         if part is None or part.operators != plan.operators:
-            yield from _other_operators(case, part)
+            yield from _other_operators(case, public)
             # a receipt's run has compared the whole manifest; of drawn rows nobody knows which
             unknown = case.repeated or case.rows_of_people_withheld > 0
             facts["floors"] = unknown or not plan.floors
         else:
             yield Finding.plain(catalogue.OPERATORS, None)
-            for name in ("fitted", "floors", "part_columns"):
+            for name in ("floors", "part_columns"):
                 facts[name] = getattr(part, name) == getattr(plan, name)
+    facts["fitted"] = manifest.fitted == tuple(_fitted_again(case, public))
     wrong = tuple(name for name, holds in facts.items() if not holds)
     yield Finding.limited(catalogue.FACTS, len(wrong), listed=wrong)
 
 
-def _other_operators(case: AuditCase, part: PerturbedPart | None) -> Iterator[Finding]:
+def _fitted_again(case: AuditCase, public: PublicPlan) -> Iterator[str]:
+    """What a manifest calls fitted, in its order, as far as an audit can know: nobody knows of an
+    earlier release, nor of domains that were stated for a table which was not declared."""
+    manifest, plan = case.release.manifest, case.release.plan
+    taken_over = manifest.randomness == "key-file" or manifest.format != FORMAT
+    merges = getattr(plan, "merges", {})
+    if isinstance(case.release, GeneralizedRelease):
+        yield from ("spans",) if plan.groups is None else ("matches", "spans", "groups")
+    elif getattr(plan, "sampling", None) is not None:
+        yield from ("sampling", "merges") if merges else ("sampling",)
+    elif public and not taken_over:
+        yield from fitted_of(public)
+    elif isinstance(case.release, PerturbedRelease):
+        yield from (name for name in ("operators", "floors") if name in manifest.fitted)
+    known = case.declared and not taken_over
+    domains = domains_of(case.looked_at, manifest.kind) if known else {}
+    hidden = {f"domain of {name}" for name in merges} | {*fitted_of({}, domains)}
+    hidden |= {*manifest.fitted} if not known else set()
+    for column in case.release.columns:
+        listed = column.role == "sensitive" or column.name in merges
+        if listed and (name := f"domain of {column.name}") in hidden:
+            yield name
+
+
+def _other_operators(case: AuditCase, public: PublicPlan) -> Iterator[Finding]:
     """The plan made again has other operators, or none: the low digits of one could say something.
 
     There is a reason where operators follow from shares of drawn rows, or from an earlier release.
@@ -166,7 +193,7 @@ def _other_operators(case: AuditCase, part: PerturbedPart | None) -> Iterator[Fi
     manifest, why = case.release.manifest, ""
     if case.repeated:
         return  # compared already
-    if case.rows_of_people_withheld and (part is None or part.fitted or part.part_columns):
+    if case.rows_of_people_withheld and (not public or fitted_of(public)):
         why = "they follow from the rows of people that were drawn: audit with --receipt"
     elif manifest.randomness == "key-file":
         why = "they may be those of an earlier release under the key file: audit with --receipt"

@@ -19,6 +19,7 @@ from sfumato.columns import in_json, value_text, value_to_json
 from sfumato.draws import IntArray
 from sfumato.guarantees import ReconstructionPrivacy
 from sfumato.mechanisms.reconstruction.sampled import SampledPlan
+from sfumato.public import values_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +77,7 @@ def check_sampled(case: AuditCase) -> Iterator[Finding]:
         wrong = f"'{case.release.manifest.mechanism}' makes no plan for '{case.guarantee}'"
         yield Finding.plain(catalogue.PLAN, wrong)
         return
-    public, stated = sampled.plan.public(), in_json(case.release.plan)
+    public, stated = values_of(sampled.plan.public()), in_json(case.release.plan)
     for part, what in (("operators", "operator"), ("merges", "merges"), ("sampling", "sampling")):
         same = stated.get(part, {}) == public.get(part, {})
         other = None if same else "the manifest's differ from what the promise and the table give"

@@ -141,7 +141,8 @@ class LocalEngine:
             write(folder, columns, ordered, listed.__iter__, plan.first_buckets, many=many)
         else:
             write(folder, columns, ordered, many=many)
-        return Written(tuple(column.column() for column in rows.columns), rows.number)
+        lists_values = plan.kind == "bucketed"
+        return Written(tuple(c.column(lists_values) for c in rows.columns), rows.number)
 
 
 def rows_of_cells(

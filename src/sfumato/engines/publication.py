@@ -100,15 +100,17 @@ def make_manifest(run: Run, written: Written) -> Manifest:
     manifest = Manifest.of(
         plan.kind,
         {**plan.public(), **written.plan},
+        written.columns,
         sfumato=__version__,
         writer=WRITER,
         mechanism=str(run.chosen),
         guarantee=run.chosen.promised(run.guarantee).stated(),
         rows=written.rows,
         suppressed=plan.withheld + (0 if person is None else person.suppressed),
-        missing=missing_rule(table.missing, written.columns, run.profile.dropped),
+        missing=missing_rule(
+            table.missing, [column.value for column in written.columns], run.profile.dropped
+        ),
         randomness=run.draws.origin,
-        columns=written.columns,
         quasi_k=None if table.merged is None else convert(table.merged.to_json(), QuasiK),
         statement=(),
         does_not_protect=(),

@@ -15,6 +15,7 @@ from sfumato.guarantees import Guarantee
 from sfumato.mechanisms import Mechanism, Plan
 from sfumato.mechanisms.generalized import Generalized
 from sfumato.profile import Histogram, Profile
+from sfumato.public import Public, PublicPlan
 from sfumato.release import Manifest, PersonRule
 from sfumato.storage import Stored
 from sfumato.table import Table
@@ -72,6 +73,6 @@ class Written:
     """What a run wrote: the columns of its records, how many there are, and what the plan adds to
     its public fields once it saw all records."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[Public[Column], ...]
     rows: int
-    plan: Mapping[str, int] = field(default_factory=dict)
+    plan: PublicPlan = field(default_factory=dict)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from decimal import Decimal
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +20,11 @@ from msgspec import structs
 from sfumato.columns import Column, Kind, Range, Role, Values
 from sfumato.engines.spelling import Spelled
 from sfumato.errors import DataError
+from sfumato.public import Public, fitted, from_quasi, from_shown, from_stated
 from sfumato.table import Table
 from sfumato.table.staging import code_type, is_coded, ordered_domain, staged, stated_values
 
+T = TypeVar("T")
 MOST_LISTED = 10_000  # domains with more values are not listed in the manifest
 
 
@@ -34,6 +37,7 @@ class ShownColumn:
         self.kind: Kind = table.kinds[name]
         self.type = table.type_of(name)
         self.stated = table.domains.get(name)
+        self._merged = False
         self._spans = self.kind != "categorical" and not isinstance(self.stated, Values)
         self._seen = pa.array([], self.type)  # each value once; of a span its ends
         self._missing = self._many = False
@@ -95,12 +99,15 @@ class ShownColumn:
         """How a file shows it."""
         return Spelled(self.name)
 
-    def column(self) -> Column:
-        """What the manifest says of it."""
+    def column(self, lists_values: bool = False) -> Public[Column]:
+        """What the manifest says of it, `lists_values` where the release shows all that occur."""
         described = self._table.column(self.name, self.role, self.domain)
         # merged values are texts of their own, no bins any more
         bins = described.bins if self.stated is not None else None
-        return structs.replace(described, kind=self.kind, type=str(self.type), bins=bins)
+        column = structs.replace(described, kind=self.kind, type=str(self.type), bins=bins)
+        if self.role == "sensitive":
+            return from_domain(self._table, self.name, column, lists_values)
+        return fitted(column) if self._merged else from_quasi(column)
 
 
 class CodedColumn(ShownColumn):
@@ -122,6 +129,7 @@ class CodedColumn(ShownColumn):
         super().__init__(table, name, role)
         if merged:
             self.kind, self.type, self.stated = "categorical", pa.string(), None
+            self._merged = True
         self.values, self._shown = values, np.full(len(values), role == "sensitive")
 
     def add(self, array: pa.Array) -> None:
@@ -208,6 +216,27 @@ def sensitive_columns(table: Table) -> list[CodedColumn]:
     """The sensitive columns of a staged table."""
     domains = staged(table).domains
     return [CodedColumn(table, name, domains[name], "sensitive") for name in table.sensitive]
+
+
+def from_domain(table: Table, name: str, what: T, lists_values: bool) -> Public[T]:
+    """What follows from the domain of a sensitive column, in a release that shows all values that
+    occur or does not.
+
+    Which values occur, or are common enough to stay, only a stated domain does not tell. Of people
+    with several rows it lists those of rows that are not published, too.
+    """
+    stated = stated_values(name, table.domains.get(name))
+    recodes = table.recodes.get(name)
+    counted = recodes is not None and any(step.kind.name == "rare" for step in recodes.steps)
+    if stated and len(stated) == len(staged(table).domains[name]) and not counted:
+        return from_stated(what)
+    return from_shown(what) if lists_values and table.person is None else fitted(what)
+
+
+def domains_of(table: Table, kind: str) -> dict[str, Public[None]]:
+    """What the domains of the sensitive columns follow from, in a release of this kind."""
+    lists = kind != "perturbed"
+    return {name: from_domain(table, name, None, lists) for name in table.sensitive}
 
 
 def domain_of(table: Table, name: str, values: pa.Array) -> Values | Range | None:

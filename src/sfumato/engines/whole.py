@@ -18,6 +18,7 @@ from sfumato.engines.spelling import Spelled, sorted_rows, spell
 from sfumato.errors import DataError, UsageError
 from sfumato.mechanisms.generalized import Generalized, RangeCover, TablePlan
 from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, SetAxis
+from sfumato.public import Public, from_quasi
 from sfumato.release.marginals import in_cells, places, places_of, to_json
 from sfumato.table import Table
 from sfumato.table.staging import stage
@@ -69,7 +70,7 @@ class WholeTable:
         positions = np.round((numbers - low) / span * FINE).astype(np.int64)
         return NumericAxis(name, codes, positions, FINE if high > low else 0)
 
-    def columns(self, made: Generalized) -> tuple[Column, ...]:
+    def columns(self, made: Generalized) -> tuple[Public[Column], ...]:
         """What the manifest says: domains as the rows show them, no trace of the withheld."""
         described = []
         for axis, cover in zip(self.axes, made.covers, strict=True):
@@ -81,15 +82,16 @@ class WholeTable:
             else:
                 shown = values.take(pa.array(np.unique(cover.codes)))
                 domain = Values(tuple(shown.to_pylist()))
-            described.append(
-                self.table.column(axis.name, "quasi", self.table.domains.get(axis.name, domain))
-            )
-        return (*described, *(column.column() for column in sensitive_columns(self.table)))
+            shown = self.table.domains.get(axis.name, domain)
+            described.append(from_quasi(self.table.column(axis.name, "quasi", shown)))
+        sensitive = sensitive_columns(self.table)
+        return (*described, *(column.column(lists_values=True) for column in sensitive))
 
-    def marginals(self, columns: Sequence[Column], least: int) -> dict[str, Any]:
+    def marginals(self, columns: Sequence[Public[Column]], least: int) -> dict[str, Any]:
         """What the manifest tells of how many people have which quasi values."""
         told = {}
-        for axis, column in zip(self.axes, columns, strict=False):
+        for axis, public in zip(self.axes, columns, strict=False):
+            column = public.value
             if number := places(column):
                 positions = places_of(column, self.domains[axis.name])
                 counts = np.bincount(positions[axis.codes], minlength=number)
@@ -141,7 +143,7 @@ def write_generalized(
     if options.follow is not None:
         options.follow(generalized, _order(rows))
     columns, described = whole.columns(generalized), generalized.described()
-    described["marginals"] = whole.marginals(columns, generalized.spans)
+    described["marginals"] = from_quasi(whole.marginals(columns, generalized.spans))
     return Written(columns, generalized.rows, described)
 
 

@@ -6,8 +6,9 @@ people have each value, so their sentences may name such counts; all others know
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -25,7 +26,14 @@ from sfumato.mechanisms.perturbed import ldp_caveat
 from sfumato.operators import AnyOperator
 from sfumato.operators.parts import Parts
 from sfumato.profile import Histogram
+from sfumato.public import PublicPlan, fitted_of, values_of
 from sfumato.release import KINDS, BucketedRelease, Manifest, PerturbedRelease, Release
+
+_FITTED = {  # how a statement calls what is fitted; ranges and sets say themselves for whom
+    "operators": "the operator",
+    "sampling": "parts and suppressed groups",
+    "merges": "which quasi values were merged",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +46,7 @@ class Facts:
     guarantee: Guarantee
     plan: Mapping[str, Any]
     histograms: Mapping[str, Histogram]
+    fitted: Sequence[str] = ()  # what of them follows from counts that the release hides
     suppressed: int = 0
 
     @classmethod
@@ -47,15 +56,18 @@ class Facts:
         guarantee: Guarantee,
         plan: Plan,
         counted: Mapping[str, Histogram],
+        domains: PublicPlan = MappingProxyType({}),
     ) -> Facts:
-        """What a plan would say of itself."""
+        """What a plan would say of itself, and of domains that follow from what `domains` says."""
         kind = KINDS[plan.kind]
         shown = (
             counted
             if kind is BucketedRelease
             else {n: _domain(n, h.values) for n, h in counted.items()}
         )
-        return cls(kind, mechanism, guarantee, plan.public(), shown, plan.withheld)
+        public = plan.public()
+        hidden = fitted_of(public, domains)
+        return cls(kind, mechanism, guarantee, values_of(public), shown, hidden, plan.withheld)
 
     def statement(self) -> list[str]:
         """The promise in plain words, column by column; narrower where the mechanism's is."""
@@ -77,10 +89,23 @@ class Facts:
             said = f"{self.guarantee.left_out_text(histogram)} {said}".lstrip() + self._blocks()
         elif self.plan.get("part_columns"):
             said = self.guarantee.statement_by_parts(histogram, FAILURE)
-        elif self.plan.get("fitted"):
-            said += " This does not hold against whoever knows the values of everybody else: the "
-            said += "operator may tell them more."
+        said += self._hidden(histogram.column)
         return said if self.mechanism is None else said + self.mechanism.narrows
+
+    def _hidden(self, column: str) -> str:
+        """For whom the promise does not hold, where something follows from hidden counts."""
+        said, named = "", [words for name, words in _FITTED.items() if name in self.fitted]
+        if named:
+            said += (
+                " This does not hold against whoever knows the values of everybody else: "
+                f"{', '.join(named)} may tell them this person's."
+            )
+        if f"domain of {column}" in self.fitted:
+            said += (
+                " Whoever knows the values of everybody else learns from the domain whether it "
+                "lists a value only because of this person, and which; a stated one tells nothing."
+            )
+        return said
 
     def _blocks(self) -> str:
         if not self.plan.get("blocks"):
@@ -140,11 +165,10 @@ class Facts:
                 "quasi-identifiers it may not hold: people who agree in all of these and share the "
                 "value can be recognised by its frequency."
             )
-        if self.plan.get("fitted"):
+        if "operators" in self.fitted and not self.plan.get("part_columns"):
             yield from (
                 f"Column {column!r}: the operator was fitted to how common each value is, rounded "
-                "to a few binary digits, and tells that much about the shares. Who knows the "
-                "values of everybody else may, rarely, conclude from it what one record was."
+                "to a few binary digits, and tells that much about the shares."
                 for column in operators
             )
         for column, codes in self.plan.get("floors", {}).items():
@@ -256,7 +280,7 @@ def facts_of(manifest: Manifest, shown: Mapping[str, Histogram]) -> Facts:
             histograms[column.name] = listed or _domain(column.name, values)
     apart = manifest.suppressed - (manifest.person.suppressed if manifest.person else 0)
     guarantee = parse_guarantee(manifest.stated)
-    return Facts(kind, mechanism, guarantee, plan, histograms, apart)
+    return Facts(kind, mechanism, guarantee, plan, histograms, manifest.fitted, apart)
 
 
 def _columns_apart(manifest: Manifest, names: list[str]) -> Iterator[str]:

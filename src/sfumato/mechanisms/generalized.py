@@ -17,6 +17,7 @@ import numpy as np
 from sfumato.draws import Draws, IntArray
 from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, gcp
 from sfumato.mechanisms.protocol import Plan
+from sfumato.public import Public, fitted
 
 Stage = Callable[[str, int, int], None]
 _ROWS_AT_ONCE = 1 << 15
@@ -71,12 +72,14 @@ class Generalized:
             people = int((np.bincount(self.group) ** 2).sum())
         return (2 * people + self.rows) // (2 * self.rows) if self.rows else 0
 
-    def described(self) -> dict[str, Any]:
-        """What the manifest says of the rows beside the plan."""
+    def described(self) -> dict[str, Public[Any]]:
+        """What the manifest says of the rows beside the plan: of regions and groups that were cut
+        as far as the values in them allow."""
         if self.group is None:
-            return {"spans": self.spans}
+            return {"spans": fitted(self.spans)}
         sizes = np.bincount(self.group)
-        return {"spans": self.spans, "groups": len(sizes), "matches": int(sizes.min())}
+        groups = {"spans": self.spans, "groups": len(sizes), "matches": int(sizes.min())}
+        return {name: fitted(figure) for name, figure in groups.items()}
 
 
 class TablePlan(Plan):

@@ -39,6 +39,7 @@ from sfumato.mechanisms.heterogeneous.blocks import split
 from sfumato.mechanisms.heterogeneous.ncp import Axis, Scale
 from sfumato.mechanisms.protocol import Mechanism, Standing, one_column
 from sfumato.profile import Histogram, Profile
+from sfumato.public import PublicPlan, from_shown
 
 NEAR = 16  # people who are near in all columns, side by side before the first cut
 
@@ -184,8 +185,8 @@ class GroupedPlan(TablePlan):
         covers, units = covers_of(axes, [every])
         return Generalized(np.concatenate(source), covers, units, matches=[every])
 
-    def public(self) -> dict[str, Any]:
-        return {"matches": self.window or ceil(1 / max(self.ceilings))}
+    def public(self) -> PublicPlan:
+        return {"matches": from_shown(self.window or ceil(1 / max(self.ceilings)))}
 
     def check(self) -> None:
         assert ClassLimits(self.ceilings).kept(self.histogram.counts), self.histogram.counts

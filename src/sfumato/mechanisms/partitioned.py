@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from sfumato.mechanisms.perturbed import within
 from sfumato.mechanisms.protocol import Batch, Mechanism, Published, RecordPlan
 from sfumato.operators import Parts
 from sfumato.profile import Histogram, Profile
+from sfumato.public import PublicPlan, fitted, from_stated
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,10 +112,10 @@ class PartitionedPlan(RecordPlan):
         codes = batch.codes[column]
         return cut.symbols_of_slots(codes, permutation(codes, batch.ranks[column]))
 
-    def public(self) -> dict[str, Any]:
+    def public(self) -> PublicPlan:
         return {
-            "operators": {c: cut.operator.to_json() for c, cut in self.columns.items()},
-            "part_columns": {c: self.part_column(c) for c in self.columns},
+            "operators": fitted({c: cut.operator.to_json() for c, cut in self.columns.items()}),
+            "part_columns": from_stated({c: self.part_column(c) for c in self.columns}),
         }
 
     def predicted_error(self) -> float:

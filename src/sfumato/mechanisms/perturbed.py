@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from sfumato.guarantees.odds import OddsGuarantee
 from sfumato.mechanisms.protocol import Batch, Mechanism, Published, RecordPlan
 from sfumato.operators.base import FloatArray, Operator
 from sfumato.profile import Histogram, Profile
+from sfumato.public import PublicPlan, fitted, from_stated
 
 Allowed = Fraction | Sequence[Fraction | None]  # one amplification for all values, or one each
 
@@ -84,14 +85,11 @@ class PerturbedPlan(RecordPlan):
     def narrower(self) -> str:
         return "whoever knows the values of everybody else" if self.fitted else ""
 
-    def public(self) -> dict[str, Any]:
-        document: dict[str, Any] = {
-            "operators": {c: operator.to_json() for c, operator in self.operators.items()}
-        }
-        if self.fitted:
-            document["fitted"] = True
+    def public(self) -> PublicPlan:
+        follows = fitted if self.fitted else from_stated
+        operators = {c: operator.to_json() for c, operator in self.operators.items()}
         floors = {column: list(codes) for column, codes in self.floors.items() if codes}
-        return document | ({"floors": floors} if floors else {})
+        return {"operators": follows(operators)} | ({"floors": follows(floors)} if floors else {})
 
     def predicted_error(self) -> float:
         return max(

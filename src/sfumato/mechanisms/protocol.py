@@ -18,6 +18,7 @@ from sfumato.errors import UsageError
 from sfumato.guarantees.base import Guarantee
 from sfumato.guarantees.words import Reader
 from sfumato.profile import Histogram, Profile
+from sfumato.public import PublicPlan
 from sfumato.textform import TextForm
 
 if TYPE_CHECKING:
@@ -76,9 +77,9 @@ class Plan(ABC):
         return ""
 
     @abstractmethod
-    def public(self) -> dict[str, Any]:
-        """The manifest's `plan`: JSON, every fact that a sentence of the release depends on, and
-        nothing that the method does not disclose."""
+    def public(self) -> PublicPlan:
+        """The manifest's `plan`: JSON, every fact that a sentence of the release depends on, each
+        with what it follows from."""
 
     def notes(self) -> list[str]:
         """Sentences for the steward alone, before anything is published."""

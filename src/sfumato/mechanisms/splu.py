@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from sfumato.mechanisms.protocol import Batch, Mechanism, Published, RecordPlan
 from sfumato.operators import Decoy
 from sfumato.operators.decoy import NEAR
 from sfumato.profile import Histogram, Profile
+from sfumato.public import PublicPlan, from_stated
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,13 +96,9 @@ class DecoyPlan(RecordPlan):
                 keep = is_kept
         return Published(codes, keep=keep)
 
-    def public(self) -> dict[str, Any]:
-        return {
-            "operators": {
-                column.column: Decoy(len(column.counts), column.size).to_json()
-                for column in self.columns
-            }
-        }
+    def public(self) -> PublicPlan:
+        columns = ((c.column, Decoy(len(c.counts), c.size)) for c in self.columns)
+        return {"operators": from_stated({name: decoy.to_json() for name, decoy in columns})}
 
     def notes(self) -> list[str]:
         """Values that stand in nearly every group: from hidden counts, so the manifest has none."""
@@ -134,7 +131,7 @@ class DecoyValues(Mechanism):
 
     >>> counts = Histogram("s", tuple("abc"), np.array([2, 2, 3]))
     >>> plan = DecoyValues().plan(Profile(7, {"s": counts}), SmallSum(2), Draws.from_seed(1))
-    >>> plan.withheld, plan.public()["operators"]
+    >>> plan.withheld, plan.public()["operators"].value
     (1, {'s': {'form': 'decoy', 'values': 3, 'groups': 2}})
     """
 

@@ -51,10 +51,6 @@ class SamplingPerturbingScaling(Mechanism):
     sentence: ClassVar[str] = (
         "Perturbs a sample of each group of like people and copies it back to its size."
     )
-    narrows: ClassVar[str] = (
-        " Which quasi values were merged, parts and suppressed groups follow from values and may "
-        "tell a single person's: somebody alone with their quasi-identifiers most of all."
-    )
     needs_cells: ClassVar[bool] = True
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> SampledPlan:

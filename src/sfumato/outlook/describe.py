@@ -18,6 +18,7 @@ from sfumato.engines.person_rows import for_people, one_row_each
 from sfumato.engines.publication import steward_notes
 from sfumato.engines.ranking import RankedRows, rank_rows
 from sfumato.engines.run import Run
+from sfumato.engines.shown import domains_of
 from sfumato.engines.words import Facts
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
@@ -95,7 +96,8 @@ def describe(
         profile, people.promise, mechanism, Draws.system(), progress=progress
     )
     guarantee = mechanism.promised(guarantee)
-    words = Facts.of_plan(mechanism, guarantee, plan, profile.histograms)
+    domains = domains_of(people.table, plan.kind)
+    words = Facts.of_plan(mechanism, guarantee, plan, profile.histograms, domains)
     notes = words.statement()
     notes += people.rule.sentences() if people.rule else []
     notes += steward_notes(profile, people.promise)

@@ -9,6 +9,7 @@ from typing import Any
 from sfumato.draws import Draws
 from sfumato.engines.choosing import choose_plan, possible_mechanisms
 from sfumato.engines.publication import steward_notes
+from sfumato.engines.shown import domains_of
 from sfumato.engines.words import Facts
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
@@ -16,6 +17,8 @@ from sfumato.guarantees.value_table import label
 from sfumato.mechanisms import Mechanism, given_mechanism
 from sfumato.outlook.prediction import error_by_count, error_by_value
 from sfumato.profile import Profile
+from sfumato.table import Table
+from sfumato.table.staging import stage
 
 USUAL_COUNT = 500  # errors by value are told for counts of this size
 
@@ -26,6 +29,7 @@ def preview(
     mechanism: Mechanism | str | None = None,
     *,
     exact: bool = False,
+    table: Table | None = None,
 ) -> dict[str, Any]:
     """What `publish` would promise and cost, as the page shows it; nothing is published, the table
     is not read.
@@ -36,7 +40,8 @@ def preview(
 
     The profile has its cells where a mechanism looks at them (`engines.choosing.with_counts`).
     Raises `InfeasibleGuarantee`, as `publish` would. Unless `exact`, mechanisms that count groups
-    of people are not compared: then it is `quick`.
+    of people are not compared: then it is `quick`. What follows from its domains the `table` says,
+    where it is given.
 
     >>> import numpy as np
     >>> from sfumato.profile import Histogram
@@ -70,7 +75,8 @@ def preview(
         ]
         values = error_by_value(plan, profile, column, USUAL_COUNT)
         by_value += [{"column": column, "value": label(v), "error": _finite(e)} for v, e in values]
-    words = Facts.of_plan(chosen, guarantee, plan, profile.histograms)
+    domains = {} if table is None else domains_of(stage(table), plan.kind)
+    words = Facts.of_plan(chosen, guarantee, plan, profile.histograms, domains)
     return {
         "feasible": True,
         "guarantee": str(guarantee),

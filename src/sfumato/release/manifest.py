@@ -7,6 +7,7 @@ Schema and the one text form of a manifest all come from them.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
@@ -23,6 +24,7 @@ from sfumato.columns import (
     in_json,
 )
 from sfumato.operators import AnyOperator
+from sfumato.public import Public, PublicPlan, fitted_of, values_of
 from sfumato.textform import promise_text
 
 FORMAT: Literal[3] = 3
@@ -118,7 +120,6 @@ class PerturbedPart(ManifestPart, frozen=True):
     part_columns: dict[str, str] = field(default_factory=dict)
     sampling: Sampling | None = None
     merges: dict[str, tuple[Merged, ...]] = field(default_factory=dict)
-    fitted: bool = False  # whether operators follow from how common values are
     floors: dict[str, Counts] = field(default_factory=dict)  # values that are retained seldom
 
 
@@ -187,6 +188,7 @@ class Manifest(ManifestPart, frozen=True, kw_only=True, tag_field="kind"):
     person: PersonRule | None = None
     quasi_k: QuasiK | None = None
     columns: tuple[Column, ...]
+    fitted: tuple[str, ...] = ()  # what follows from counts that the release hides
     files: dict[FileName, FileEntry] = field(default_factory=dict)
 
     @property
@@ -195,20 +197,29 @@ class Manifest(ManifestPart, frozen=True, kw_only=True, tag_field="kind"):
         return promise_text(self.stated)
 
     @staticmethod
-    def of(kind: str, plan: dict[str, Any], **fields: Any) -> Manifest:
+    def of(
+        kind: str, plan: PublicPlan, columns: Sequence[Public[Column]], **fields: Any
+    ) -> Manifest:
         """The manifest of a kind, its plan as a mechanism describes it: `Plan.public()`.
 
-        >>> plan = {"operators": {"s": {"form": "uniform", "values": 2, "retention": "1/2"}}}
+        >>> from sfumato.public import from_stated
+        >>> operators = {"s": {"form": "uniform", "values": 2, "retention": "1/2"}}
         >>> said = {"sfumato": "0", "mechanism": "uniform", "guarantee": "none", "rows": 1,
         ...         "suppressed": 0, "missing": "refuse", "randomness": "system",
-        ...         "columns": (), "statement": (), "does_not_protect": (), "caveats": ()}
-        >>> Manifest.of("perturbed", plan, **said).plan.operators
+        ...         "statement": (), "does_not_protect": (), "caveats": ()}
+        >>> plan = {"operators": from_stated(operators)}
+        >>> Manifest.of("perturbed", plan, (), **said).plan.operators
         {'s': Uniform(values=2, retention=Fraction(1, 2))}
         """
         chosen = {cls.kind: cls for cls in get_args(AnyManifest)}[kind]
         (typed,) = (f.type for f in msgspec.structs.fields(chosen) if f.name == "plan")
         fields["stated"] = fields.pop("guarantee")
-        manifest: Manifest = chosen(plan=msgspec.convert(plan, typed), **fields)
+        manifest: Manifest = chosen(
+            plan=msgspec.convert(values_of(plan), typed),
+            columns=tuple(column.value for column in columns),
+            fitted=fitted_of(plan, {column.value.name: column for column in columns}),
+            **fields,
+        )
         return manifest
 
     def to_json(self) -> dict[str, Any]:

@@ -52,10 +52,11 @@ def read_manifest(folder: Path, where: str) -> Manifest:
 
 
 class _Gone(msgspec.Struct):
-    """What plans of format 2 had besides: it followed from hidden counts."""
+    """What plans of format 2 had besides, two of them from hidden counts."""
 
     beyond: tuple[str, ...] = ()  # columns that all columns together tell too much of
     common: dict[str, Counts] = {}  # values in nearly every group of decoys
+    fitted: bool = False  # whether operators follow from how common values are
 
     def is_plain(self, names: list[str]) -> bool:
         """Whether columns and codes stand in their order: another one could say something."""
@@ -71,6 +72,9 @@ def _as_now(document: dict[str, Any]) -> tuple[dict[str, Any], _Gone]:
         gone = msgspec.convert(document["plan"], _Gone)
         for name in _Gone.__struct_fields__:
             document["plan"].pop(name, None)
+        document["fitted"] = ["operators"] if gone.fitted else []
+        for last in ("plan", "files"):  # as manifests have them
+            document[last] = document.pop(last, None)
     return document, gone
 
 

@@ -141,7 +141,7 @@ def predict(
     counted = with_counts(counted, looked_at(promise, asked, exact=exact), counts)
     _counted[file] = counts, counted
     try:
-        return as_json(preview(counted, promise, asked, exact=exact))
+        return as_json(preview(counted, promise, asked, exact=exact, table=counts))
     except InfeasibleGuarantee as error:
         return {
             "feasible": False,

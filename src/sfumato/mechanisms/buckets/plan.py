@@ -30,6 +30,7 @@ from sfumato.mechanisms.buckets.settings import (
 from sfumato.mechanisms.mixed import BucketParts, SmallArray
 from sfumato.mechanisms.protocol import Batch, Published, RecordPlan
 from sfumato.profile import Holdings, Profile
+from sfumato.public import Public, PublicPlan, from_draws, from_shown, from_stated
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -200,22 +201,24 @@ class BucketPlan(RecordPlan):
         shape = self.buckets, len(self.holdings.counts)
         return csr_array((count / sizes[bucket], (bucket, value)), shape), sizes
 
-    def public(self) -> dict[str, Any]:
-        described: dict[str, Any] = {
-            "buckets": self.buckets,
-            "sizes": [{"size": part.size, "buckets": part.buckets} for part in self.setting],
-            "mean_squared_error": round(float(mean_squared_error(self.setting)), 6),
-            "fakes": self.fake_values,
+    def public(self) -> PublicPlan:
+        sizes = [{"size": part.size, "buckets": part.buckets} for part in self.setting]
+        described: dict[str, Public[Any]] = {
+            "buckets": from_shown(self.buckets),
+            "sizes": from_shown(sizes),
+            "mean_squared_error": from_shown(round(float(mean_squared_error(self.setting)), 6)),
+            "fakes": from_stated(self.fake_values),
         }
         if self.fakes:
             # the certainty below is stated for an adversary who has it, so the analyst may too
-            described["histogram"] = self.holdings.counts.tolist()
+            described["histogram"] = from_shown(self.holdings.counts.tolist())
         if self.association is not None:
-            described["association"] = str(self.association)
+            described["association"] = from_stated(str(self.association))
         if self.tree is not None:
             parts = self.filling.parts
             many = np.bincount(parts.blocks, parts.buckets).astype(np.int64)
-            described["blocks"] = self.tree.to_json([{"buckets": n} for n in many.tolist()])
+            blocks = self.tree.to_json([{"buckets": n} for n in many.tolist()])
+            described["blocks"] = from_draws(blocks)
         return described
 
     # -- what it is worth ----------------------------------------------------------------------

@@ -29,6 +29,7 @@ from sfumato.mechanisms.heterogeneous.regions import Diversity, Likeness, Promis
 from sfumato.mechanisms.heterogeneous.sweeps import Matching, shifted
 from sfumato.mechanisms.protocol import Mechanism, Standing, one_column
 from sfumato.profile import Histogram, Profile
+from sfumato.public import PublicPlan, from_shown
 
 PARTS = 4  # parts of a block: rows exchange misfits within a block, values travel within it
 _WORTH_THREADS = 2_000  # people
@@ -88,8 +89,8 @@ class HeterogeneousPlan(TablePlan):
         """The fewest matches that a record can have: any value is within its ceiling then."""
         return ceil(1 / max(self.ceilings))
 
-    def public(self) -> dict[str, Any]:
-        return {"matches": self.matches}
+    def public(self) -> PublicPlan:
+        return {"matches": from_shown(self.matches)}
 
     def check(self) -> None:
         everybody = np.arange(self.histogram.rows)

@@ -20,6 +20,7 @@ from sfumato.mechanisms.reconstruction.tails import FloatArray, Setting
 from sfumato.mechanisms.reconstruction.testing import choose_samples, worst_tail
 from sfumato.operators import Uniform
 from sfumato.profile import Histogram
+from sfumato.public import Public, PublicPlan, fitted, from_stated
 
 _STEP = 1.1  # between the scales of parts
 
@@ -83,17 +84,18 @@ class SampledPlan(CellPlan):
                 drawn.counts,
             )
 
-    def public(self) -> dict[str, Any]:
-        described: dict[str, Any] = {
-            "operators": {self.histogram.column: self.operator.to_json()},
-            "sampling": {
-                "levels": [level.to_json() for level in self.levels],
-                "scales": list(self.scales),
-                "groups_suppressed": self.suppressed,
-            },
+    def public(self) -> PublicPlan:
+        sampling = {
+            "levels": [level.to_json() for level in self.levels],
+            "scales": list(self.scales),
+            "groups_suppressed": self.suppressed,
+        }
+        described: dict[str, Public[Any]] = {
+            "operators": from_stated({self.histogram.column: self.operator.to_json()}),
+            "sampling": fitted(sampling),
         }
         merged = {m.column: m.to_json() for m in self.groups.merges if m.changes}
-        return described | ({"merges": merged} if merged else {})
+        return described | ({"merges": fitted(merged)} if merged else {})
 
     def predicted_error(self) -> float:
         plain = relative_error(self.operator, self.histogram.counts.astype(np.float64))
