@@ -19,7 +19,7 @@ from sfumato.engines.choosing import choose_plan, profile_for
 from sfumato.guarantees import parse_guarantee
 from sfumato.mechanisms import parse_mechanism
 from sfumato.mechanisms.buckets.plan import BucketPlan
-from tests.whole.oracle.buckets import Case
+from tests.whole.oracle.buckets import CEILINGS, Case
 from tests.whole.oracle.tree import Asked, Rule, cuts, law
 
 NOTHING = "f-privacy(theta=1, floor=1)"  # is forbidden
@@ -95,6 +95,6 @@ def crowd(seed: int) -> Case:
         for place in town
     ]
     alone = [n for n, place in enumerate(town) if town.count(place) == 1]
-    promise = rng.choice(["l-diversity(2)", "f-privacy(theta=2, floor=0.05)", "beta-likeness(2)"])
+    promise = rng.choice(list(CEILINGS))
     quasi: dict[str, Sequence[Any]] = {"town": [f"t{place:02}" for place in town], "age": age}
     return Case(quasi, tuple(held), (promise,), None, seed, alone=tuple(alone))
