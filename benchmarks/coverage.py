@@ -60,7 +60,7 @@ MECHANISMS = {  # what is published: mechanism, guarantee
     "optimal, l-diversity": ("optimal", "l-diversity(5)"),
     "optimal, f-privacy": ("optimal", "f-privacy(theta=2, floor=0.05)"),
     "optimal, beta-likeness": ("optimal", "beta-likeness(2)"),
-    "two-size": ("two-size", "l-diversity(5)"),
+    "two-size": ("optimal(objective=two-size)", "l-diversity(5)"),
     "local": ("local", "l-diversity(5)"),
     "optimal with fakes": ("optimal(fakes=1)", "l-diversity(5)"),
     "sps": ("sps", "reconstruction-privacy(0.3, 0.3)"),

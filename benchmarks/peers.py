@@ -57,7 +57,6 @@ OURS = (
     ("l-diversity(5)", "heterogeneous"),
 )
 THEIRS = (
-    ("l-diversity(5)", "anatomy"),
     ("l-diversity(5)", Mondrian.name),
     ("l-diversity(5)", FullDomain.name),
 )

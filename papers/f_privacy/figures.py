@@ -15,7 +15,7 @@ from papers.steps import Outcome
 from papers.tables import Points, Series
 from sfumato.draws import BoolArray, Draws, IntArray
 from sfumato.guarantees import FPrivacy
-from sfumato.mechanisms.buckets import BucketPlan, MultiSizeBuckets, OptimalBuckets, TwoSizeBuckets
+from sfumato.mechanisms.buckets import BucketPlan, OptimalBuckets
 from sfumato.mechanisms.buckets.multi_size import recursive_multi_size
 from sfumato.mechanisms.buckets.optimal import optimal_setting
 from sfumato.mechanisms.buckets.settings import (
@@ -35,7 +35,6 @@ THETAS = (2, 4, 8, 16, 32)
 FLOOR = Fraction(1, 50)
 LARGEST = 50
 AT_ONCE = 200  # queries held in memory and estimated together
-Mechanism = TwoSizeBuckets | MultiSizeBuckets | OptimalBuckets
 
 
 @dataclass(frozen=True)
@@ -160,9 +159,9 @@ def error_figure(tables: dict[str, People], effort: Effort) -> Outcome:
     rows: list[tuple[Cell, ...]] = []
     for name, people in tables.items():
         ways = [
-            _published(people, way, theta)
+            _published(people, OptimalBuckets(LARGEST, objective=objective), theta)
             for theta in effort.thetas
-            for way in (TwoSizeBuckets(LARGEST), MultiSizeBuckets(LARGEST), OptimalBuckets(LARGEST))
+            for objective in ("two-size", "multi-size", "error")
         ]
         errors = np.zeros((len(effort.thetas), 6))
         for begin in range(0, effort.queries, AT_ONCE):
@@ -187,7 +186,7 @@ def error_figure(tables: dict[str, People], effort: Effort) -> Outcome:
     return [table], [Series("Figure 5", title, "theta", "relative error", lines)]
 
 
-def _published(people: People, way: Mechanism, theta: int) -> tuple[Published, BlockTable]:
+def _published(people: People, way: OptimalBuckets, theta: int) -> tuple[Published, BlockTable]:
     """The buckets of one method, and our estimator of them."""
     promise = FPrivacy(theta=Fraction(theta), floor=FLOOR)
     plan = way.plan(people.profile, promise, Draws.from_seed(theta))

@@ -85,7 +85,7 @@ def release(people: Any, tmp_path: Path) -> tuple[Path, Path]:
         sf.read(table, quasi="age,sex,region", sensitive="disease"),
         "l-diversity(3)",
         to=tmp_path / "r",
-        mechanism="anatomy",
+        mechanism="optimal(objective=two-size)",
     )
     return tmp_path / "t.parquet", tmp_path / "r"
 

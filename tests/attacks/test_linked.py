@@ -37,7 +37,9 @@ def linked_table(rows: int, seed: int) -> pa.Table:
 def test_the_release_adds_to_links_what_its_buckets_tell(tmp_path: Path) -> None:
     table = linked_table(1500, 1)
     declared = sf.read(table, quasi="group,code", sensitive="disease")
-    sf.publish(declared, "l-diversity(3)", to=tmp_path / "r", mechanism="two-size")
+    sf.publish(
+        declared, "l-diversity(3)", to=tmp_path / "r", mechanism="optimal(objective=two-size)"
+    )
     (found,) = attack(table, tmp_path / "r", attacks="linked", thorough=True)
     # by the groups alone one of two likely diseases is named: 0.43; buckets of three tell more
     assert found.fresh is not None
@@ -98,6 +100,8 @@ def test_the_stronger_rule_is_taken(stronger: str) -> None:
 def test_larger_buckets_are_labelled_an_approximation(tmp_path: Path) -> None:
     table = linked_table(1500, 5).drop_columns(["code"])
     declared = sf.read(table, quasi="group", sensitive="disease")
-    sf.publish(declared, "beta-likeness(0.1)", to=tmp_path / "r", mechanism="two-size")
+    sf.publish(
+        declared, "beta-likeness(0.1)", to=tmp_path / "r", mechanism="optimal(objective=two-size)"
+    )
     (found,) = attack(table, tmp_path / "r", attacks="linked", fresh=False, thorough=True)
     assert any("approximation" in figure for figure in found.figures)

@@ -44,7 +44,7 @@ KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "buckets, two columns": ("l-diversity(2)", "optimal", TWO),
     "buckets, a promise per column": (
         "ill: l-diversity(2) and work: beta-likeness(2)", "optimal", TWO),
-    "buckets, people": (DIVERSE, "two-size", {**ONE, "person": "patient"}),
+    "buckets, people": (DIVERSE, "optimal(objective=two-size)", {**ONE, "person": "patient"}),
     "buckets, merged quasi-identifiers": (
         DIVERSE, "optimal", {"quasi": ["age", "sex"], "sensitive": "ill", "quasi_k": 5}),
     "blocks": ("beta-likeness(2)", "local(min=100)", ONE),

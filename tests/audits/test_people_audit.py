@@ -22,7 +22,7 @@ ROLES = {"quasi": "row,age,sex", "sensitive": "admission", "person": "patient"}
 WAYS = {
     "uniform": "rho-privacy(0.35, 0.7)",
     "optimal": "l-diversity(2)",
-    "two-size(fakes=1)": "l-diversity(2)",
+    "optimal(objective=two-size, fakes=1)": "l-diversity(2)",
 }
 
 

@@ -28,7 +28,7 @@ PUBLISHED = {  # mechanism: a guarantee that it keeps on these tables
     "sps": "reconstruction-privacy(0.3, 0.3)",
     "optimal": "l-diversity(2)",
     "optimal(fakes=1)": "l-diversity(2)",
-    "two-size": "beta-likeness(2)",
+    "optimal(objective=two-size)": "beta-likeness(2)",
     "local(min=40)": "l-diversity(2)",
     "heterogeneous": "l-diversity(2)",
     "ring": "l-diversity(2)",

@@ -566,7 +566,7 @@ CONTENT: dict[str, tuple[str, Callable[[Copy], None], str]] = {
     "bits in the retention of two columns": ("columns", of_operator(low_digits), "operators"),
     "bits in the retention for people": ("people", of_operator(low_digits), "operators"),
     "a seed": ("uniform", claims(randomness="seeded"), "randomness"),
-    "a mechanism that does not keep it": ("uniform", claims(mechanism="anatomy"), "mechanism"),
+    "a mechanism that does not keep it": ("uniform", claims(mechanism="optimal"), "mechanism"),
     "fitted, it says": ("uniform", claims(fitted=["operators"]), "facts"),
     "what is fitted, in another order": ("ranges", claims(fitted=["domain of zip"]), "facts"),
     "values that are kept seldom": ("uniform", plan(floors={"disease": [0]}), "facts"),

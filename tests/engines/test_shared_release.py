@@ -136,7 +136,9 @@ def test_a_receipt_repeats_it(people: pa.Table, tmp_path: Path) -> None:
 def test_what_cannot_be_done_is_one_sentence(people: pa.Table, tmp_path: Path) -> None:
     to = tmp_path / "r"
     with pytest.raises(UsageError, match="Use the mechanism 'optimal', which hides several"):
-        sf.publish(people, "l-diversity(4)", to=to, mechanism="two-size", **ROLES)
+        sf.publish(
+            people, "l-diversity(4)", to=to, mechanism="optimal(objective=two-size)", **ROLES
+        )
     with pytest.raises(UsageError, match="hides one sensitive column"):
         sf.publish(people, "l-diversity(4)", to=to, mechanism="optimal(fakes=2)", **ROLES)
     with pytest.raises(UsageError, match="says nothing of combinations"):

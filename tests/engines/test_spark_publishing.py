@@ -29,9 +29,8 @@ WAYS = {
     "partitioned": "rho-privacy(0.2, 0.5)",
     "splu": "small-sum(groups=3)",
     "optimal": "f-privacy(theta=3)",
-    "multi-size": "l-diversity(3)",
-    "two-size": "l-diversity(3)",
-    "anatomy": "l-diversity(3)",
+    "optimal(objective=multi-size)": "l-diversity(3)",
+    "optimal(objective=two-size)": "l-diversity(3)",
     "local(min=600, columns=age;town)": "l-diversity(3)",
 }
 ROLES = {"quasi": "person,age,town", "sensitive": "ill", "drop": "name"}

@@ -35,7 +35,7 @@ def test_penalty_is_the_mean_width_over_the_domain(table: Table, tmp_path: Path)
 
 
 def test_only_ranges_have_a_penalty(table: Table, tmp_path: Path) -> None:
-    publish(table, "l-diversity(3)", to=tmp_path / "r", mechanism="anatomy")
+    publish(table, "l-diversity(3)", to=tmp_path / "r", mechanism="optimal")
     with pytest.raises(UsageError, match="Only a generalized release has ranges"):
         release_penalty(tmp_path / "r")
 

@@ -11,7 +11,7 @@ from sfumato.draws import Draws, IntArray
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import BetaLikeness, CeilingGuarantee, FPrivacy, LDiversity, RhoPrivacy
 from sfumato.mechanisms import mechanisms_for, parse_mechanism
-from sfumato.mechanisms.buckets import MultiSizeBuckets, OptimalBuckets, TwoSizeBuckets
+from sfumato.mechanisms.buckets import OptimalBuckets
 from sfumato.mechanisms.buckets.foretold import SizedLaw
 from sfumato.mechanisms.buckets.plan import BucketPlan
 from sfumato.operators.buckets import BucketOperator
@@ -23,7 +23,10 @@ def profile_of(counts: IntArray) -> Profile:
     return Profile(histogram.rows, {"s": histogram})
 
 
-def planned(way: OptimalBuckets | TwoSizeBuckets | MultiSizeBuckets, counts: IntArray,
+TWO, MULTI = OptimalBuckets(objective="two-size"), OptimalBuckets(objective="multi-size")
+
+
+def planned(way: OptimalBuckets, counts: IntArray,
             promise: CeilingGuarantee, seed: int = 1) -> BucketPlan:  # fmt: skip
     return way.plan(profile_of(counts), promise, Draws.from_seed(seed))
 
@@ -57,10 +60,10 @@ def test_the_pick_is_never_predicted_much_worse_than_two_sizes_or_many(
         found = planned(OptimalBuckets(), held, promise, seed)
     except InfeasibleGuarantee:
         with pytest.raises(InfeasibleGuarantee):
-            planned(TwoSizeBuckets(), held, promise, seed)
+            planned(TWO, held, promise, seed)
         return
     found.check()
-    for way in (TwoSizeBuckets(), MultiSizeBuckets()):
+    for way in (TWO, MULTI):
         try:
             other = planned(way, held, promise, seed)
         except InfeasibleGuarantee:
@@ -107,10 +110,7 @@ def test_one_value_of_half_the_rows_is_planned(values: int) -> None:
     plan = planned(OptimalBuckets(), counts, BetaLikeness(2))
     plan.check()
     assert plan.predicted_error() < 0.2
-    assert (
-        plan.predicted_error()
-        < planned(TwoSizeBuckets(), counts, BetaLikeness(2)).predicted_error()
-    )
+    assert plan.predicted_error() < planned(TWO, counts, BetaLikeness(2)).predicted_error()
 
 
 def test_one_person_alone_with_a_value_costs_one_large_bucket() -> None:

@@ -24,8 +24,8 @@ RELEASES = {
     "sps(merge=none)": "reconstruction-privacy(0.3, 0.3)",
     "optimal": "l-diversity(2)",
     "optimal(fakes=1)": "l-diversity(2)",
-    "two-size": "l-diversity(2)",
-    "multi-size": "l-diversity(2)",
+    "optimal(objective=two-size)": "l-diversity(2)",
+    "optimal(objective=multi-size)": "l-diversity(2)",
     "local(min=60)": "l-diversity(2)",
     "heterogeneous": "l-diversity(2)",
     "ring": "l-diversity(2)",
@@ -33,7 +33,13 @@ RELEASES = {
 }
 SEVERAL = ("uniform", "fine-grain", "splu", "optimal", "local(min=60)")
 RANGES = ("heterogeneous", "ring", "burel")
-KNOWN = ("optimal", "two-size", "multi-size", "local", *RANGES)  # shows how many have a value
+KNOWN = (
+    "optimal",
+    "optimal(objective=two-size)",
+    "optimal(objective=multi-size)",
+    "local",
+    *RANGES,
+)  # shows how many have a value
 CONDITIONS = ("age >= 0", "age < 30", "sex = 'F'", "age BETWEEN 25 AND 44 AND sex = 'M'")
 VALUES = ("ill = 'i1'", "ill IN ('i0', 'i2')", "ill <> 'i3'", "ill = 'i1' AND job = 'a'")
 KEYS = ("sex", "age // 10", "sex, age // 20")

@@ -26,7 +26,7 @@ CASES = {
     "splu": "small-sum(3)",
     "optimal": "l-diversity(3)",
     "local(min=150)": "l-diversity(3)",
-    "two-size": "f-privacy(theta=2, floor=0.05)",
+    "optimal(objective=two-size)": "f-privacy(theta=2, floor=0.05)",
     "sps": "reconstruction-privacy(0.3, 0.3)",
 }
 

@@ -40,7 +40,13 @@ GUARANTEES: dict[str, Ceiling] = {
         2 * share + Fraction(1, 20), 1 - (1 - share) / 4
     ),
 }
-MECHANISMS = ("optimal", "local(min=5)", "two-size", "multi-size", "optimal(objective=loss)")
+MECHANISMS = (
+    "optimal",
+    "local(min=5)",
+    "optimal(objective=two-size)",
+    "optimal(objective=multi-size)",
+    "optimal(objective=loss)",
+)
 
 
 def random_table(rng: np.random.Generator, columns: int) -> pa.Table:

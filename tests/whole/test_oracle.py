@@ -93,7 +93,7 @@ def test_what_is_weighed_is_what_is_published(case: buckets.Case, tmp_path: Path
 @pytest.mark.parametrize("seed", [3, 10])
 def test_weighing_worlds_is_the_same_as_going_through_all_draws(seed: int) -> None:
     """Every world of the histogram, every permutation of slots and every refusal."""
-    case = buckets.small(seed, ("optimal", "two-size"))
+    case = buckets.small(seed, ("optimal", "optimal(objective=two-size)"))
     planner = buckets.Planner(case)
     for planned, where in buckets.releases(planner):
         release = *planned.public, tuple(where)

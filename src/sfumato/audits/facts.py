@@ -15,7 +15,7 @@ from sfumato.columns import Column, Range, Values, value_text, value_to_json
 from sfumato.engines.publication import missing_rule
 from sfumato.engines.shown import domain_of, domains_of
 from sfumato.guarantees import ReconstructionPrivacy
-from sfumato.mechanisms.buckets.ways import BucketMechanism
+from sfumato.mechanisms.buckets.ways import OptimalBuckets
 from sfumato.operators import Decoy
 from sfumato.public import PublicPlan, fitted_of, values_of
 from sfumato.release import (
@@ -138,7 +138,7 @@ def check_facts(case: AuditCase) -> Iterator[Finding]:
     release, manifest, plan = case.release, case.release.manifest, case.release.plan
     rule = missing_rule(manifest.missing, manifest.columns, case.profile.dropped)
     facts = {"missing": rule == manifest.missing}
-    if isinstance(release, BucketedRelease) and isinstance(case.mechanism, BucketMechanism):
+    if isinstance(release, BucketedRelease) and isinstance(case.mechanism, OptimalBuckets):
         association = case.mechanism.association
         facts["association"] = plan.association == (association and str(association))
         facts["fakes"] = plan.fakes == case.mechanism.fakes

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from sfumato.errors import UsageError
 from sfumato.guarantees.base import Guarantee
-from sfumato.mechanisms.buckets import (
-    AnatomyBuckets,
-    LocalBuckets,
-    MultiSizeBuckets,
-    OptimalBuckets,
-    TwoSizeBuckets,
-)
+from sfumato.mechanisms.buckets import LocalBuckets, OptimalBuckets
 from sfumato.mechanisms.fine_grain import FineGrainPerturbation
 from sfumato.mechanisms.generalized import TablePlan
 from sfumato.mechanisms.grouped import Burel, Ring
@@ -32,13 +26,19 @@ MECHANISMS: dict[str, type[Mechanism]] = {
         SamplingPerturbingScaling,
         OptimalBuckets,
         LocalBuckets,
-        MultiSizeBuckets,
-        TwoSizeBuckets,
-        AnatomyBuckets,
         HeterogeneousGeneralization,
         Ring,
         Burel,
     )
+}
+
+# what to name instead of a mechanism that releases of 0.3 may have
+GONE = {
+    "two-size": "optimal(objective=two-size)",
+    "multi-size": "optimal(objective=multi-size)",
+    "anatomy": "optimal",
+    "general": "fine-grain(objective=counts)",
+    "noise": "uniform",
 }
 
 
@@ -49,6 +49,11 @@ def parse_mechanism(text: str) -> Mechanism:
     UniformPerturbation()
     """
     name, positional, keywords = split_call(text, "mechanism")
+    if name in GONE:
+        raise UsageError(
+            f"The mechanism {name!r} left in 0.4: name '{GONE[name]}'. A release made with it is "
+            "opened and asked as before, and published again or audited by sfumato 0.3."
+        )
     if name not in MECHANISMS:
         raise UsageError(
             f"There is no mechanism {name!r}. Choose one of: {', '.join(sorted(MECHANISMS))}."

@@ -375,9 +375,8 @@ BUCKETS = (
     "optimal(fakes=1)",
     "optimal(fakes=2, association=0.5)",
     "optimal(objective=loss)",
-    "two-size",
-    "multi-size",
-    "anatomy",
+    "optimal(objective=two-size)",
+    "optimal(objective=multi-size)",
     None,
 )
 

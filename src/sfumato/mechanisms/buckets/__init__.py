@@ -7,19 +7,11 @@ often every sensitive value stands in it (F'-privacy paper, Section 3).
 from sfumato.mechanisms.buckets.fakes import certainty
 from sfumato.mechanisms.buckets.local import LocalBuckets
 from sfumato.mechanisms.buckets.plan import BucketPlan
-from sfumato.mechanisms.buckets.ways import (
-    AnatomyBuckets,
-    MultiSizeBuckets,
-    OptimalBuckets,
-    TwoSizeBuckets,
-)
+from sfumato.mechanisms.buckets.ways import OptimalBuckets
 
 __all__ = [
-    "AnatomyBuckets",
     "BucketPlan",
     "LocalBuckets",
-    "MultiSizeBuckets",
     "OptimalBuckets",
-    "TwoSizeBuckets",
     "certainty",
 ]

@@ -1,5 +1,5 @@
-"""Who stands in which bucket: mixed (`mechanisms.mixed`), or listed place by place: where a person
-has several marks (`exchange`), and round robin as the papers have it.
+"""Who stands in which bucket: mixed (`mechanisms.mixed`), or listed place by place, where a person
+has several marks (`exchange`).
 
 A filling takes the slots of every (block, combination) to buckets, which are numbered part by part,
 and says what its buckets hold.
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, Self
+from typing import Protocol
 
 import numpy as np
 
@@ -42,29 +42,6 @@ class Listed:
 
     parts: BucketParts
     places: IntArray
-
-    @classmethod
-    def round_robin(cls, counts: IntArray, buckets: int) -> Self:
-        """Bucket = (records of earlier values + slot) mod b (F'-privacy paper, Section 4.1).
-
-        Sizes are ⌊N/b⌋ or ⌈N/b⌉, and a value stands ⌊o/b⌋ or ⌈o/b⌉ times in a bucket (errata F14).
-
-        >>> Listed.round_robin(np.array([2, 2, 3]), 3).places.tolist()
-        [0, 1, 2, 0, 2, 1, 2]
-        """
-        rows = int(counts.sum())
-        size, more = divmod(rows, buckets)
-        bucket = np.arange(rows) % buckets
-        values = np.repeat(np.arange(len(counts)), counts)
-        part = (bucket >= more).astype(np.int64) if more else 0 * bucket
-        shares = np.zeros((2 if more else 1, len(counts)), np.int64)
-        np.add.at(shares, (part, values), 1)
-        sizes = np.array([size + 1, size] if more else [size])
-        many = np.array([more, buckets - more] if more else [buckets])
-        return cls(
-            BucketParts(0 * sizes, sizes, many, shares),
-            values[np.argsort(bucket, kind="stable")],
-        )
 
     @cached_property
     def bucket(self) -> IntArray:

@@ -1,9 +1,8 @@
-"""The bucket mechanisms: four ways to choose the sizes, one way to fill and publish."""
+"""Buckets for the whole table: ways to choose the sizes, one way to fill and publish."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
@@ -23,7 +22,6 @@ from sfumato.mechanisms.buckets.feasible import (
     limits_of,
     too_large,
 )
-from sfumato.mechanisms.buckets.filling import Listed
 from sfumato.mechanisms.buckets.multi_size import recursive_multi_size
 from sfumato.mechanisms.buckets.optimal import optimal_setting
 from sfumato.mechanisms.buckets.plan import BucketPlan, allowed_by_part
@@ -37,7 +35,7 @@ from sfumato.mechanisms.buckets.settings import (
 from sfumato.mechanisms.buckets.spread import best_foreseen, spread_evenly
 from sfumato.mechanisms.buckets.two_size import best_two_size
 from sfumato.mechanisms.mixed import BucketParts, Mixed
-from sfumato.mechanisms.protocol import Mechanism, Standing
+from sfumato.mechanisms.protocol import Mechanism
 from sfumato.profile import Histogram, Holdings, Profile
 from sfumato.textform import Parameter
 
@@ -61,24 +59,60 @@ def mixed(
     return Mixed(whole, allowed_by_part(whole, limits), many, draws.child("mixed"), gathered=True)
 
 
+def two_sizes(counts: IntArray, limits: Limits, max_size: int) -> Choice | None:
+    """The best setting with two sizes (F'-privacy paper, Section 5.1): the fastest to plan."""
+    setting = best_two_size(counts, limits, max_size)
+    if setting is None:
+        return None
+    return Choice(setting, partition_pair(setting, counts, limits))
+
+
+# the best setting of each kind up to a size, None where there is none
+SETTINGS: dict[str, Callable[[IntArray, Limits, int], Choice | None]] = {
+    "error": optimal_setting,
+    "loss": optimal_setting,
+    "two-size": two_sizes,
+    "multi-size": recursive_multi_size,
+}
+
+
 @dataclass(frozen=True)
-class BucketMechanism(Mechanism):
+class OptimalBuckets(Mechanism):
     """Buckets of at most `max_size` records, each listing `fakes` values that nobody in it has.
 
     Without `max_size` it is 50, or as large as the ceilings need. With `association` fakes are
     ruled out by records of the bucket as often as real values: x is, by a quasi value whose holders
     have it at most `association` times as often as everybody (see `association`).
+
+    `objective` says how sizes are chosen: any number of them, with the smallest predicted error of
+    counts (see `sizes`), or as the F'-privacy paper does: "loss" by the least loss, to a proven gap
+    (see `optimal`), "two-size" by its search for the two best, "multi-size" by its rule of thumb.
+    Several sensitive columns share their buckets (see `exchange`).
+
+    >>> counts = Histogram("s", tuple("abcde"), np.array([4, 4, 3, 2, 1]))
+    >>> from sfumato.guarantees import LDiversity
+    >>> plan = OptimalBuckets().plan(
+    ...     Profile(14, {"s": counts}), LDiversity(3), Draws.from_seed(1))
+    >>> plan.setting
+    (SizedBuckets(size=3, buckets=2), SizedBuckets(size=4, buckets=2))
     """
 
     max_size: int | None = None
     fakes: int = 0
     association: Fraction | None = None
+    objective: str = "error"
 
+    name: ClassVar[str] = "optimal"
     guarantees: ClassVar[tuple[type[Guarantee], ...]] = (CeilingGuarantee,)
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter("max_size", least=1, whole=True),
         Parameter("fakes", least=0, whole=True),
         Parameter("association", above=0, below=1),
+        Parameter("objective", options=tuple(SETTINGS)),
+    )
+    needs_holdings: ClassVar[bool] = True
+    sentence: ClassVar[str] = (
+        "Shows records in buckets, of the sizes that answer best, with the values beside."
     )
 
     def __post_init__(self) -> None:
@@ -90,7 +124,23 @@ class BucketMechanism(Mechanism):
             )
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BucketPlan:
-        """Buckets for one sensitive column."""
+        if len(profile.histograms) == 1:
+            return self._of_one(profile, guarantee, draws)
+        if self.fakes or self.objective != "error":
+            raise UsageError(
+                f"'{self}' hides one sensitive column: fakes and the papers' searches are defined "
+                "for one. Leave the parameters out."
+            )
+        holdings = holdings_of(self.name, profile, guarantee)
+        limits = limits_of(holdings, guarantee)
+        filling = fill(holdings, limits, self.max_size, draws.child("people"))
+        if filling is None:
+            raise too_large(
+                guarantee, self.name, holdings, limits, self.max_size or holdings.people
+            )
+        return BucketPlan(holdings, limits, filling, draws.permutation("slots", holdings.counts))
+
+    def _of_one(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BucketPlan:
         holdings = holdings_of(self.name, profile, guarantee, most=1)
         (histogram,) = holdings.views
         limits = limits_of(holdings, guarantee, distinct=self.fakes > 0)
@@ -128,15 +178,22 @@ class BucketMechanism(Mechanism):
         return fakes
 
     def _choice(self, histogram: Histogram, limits: Limits) -> Choice | None:
-        """This mechanism's own setting, evenly filled within the maximum size; where none is said,
-        sizes are doubled until there is one."""
+        """The setting that is foreseen to answer best, by counts alone: what anything is called and
+        how it happens to be mixed decide nothing. Where none can be filled, or another objective is
+        named, its own setting, evenly filled within the maximum size; where none is said, sizes are
+        doubled until there is one."""
         largest = self._largest(histogram, limits)
-        choice = self._setting(histogram.counts, limits, largest) if largest > 0 else None
+        if self.objective == "error":
+            within = largest if self.max_size or self.fakes else histogram.rows
+            if best := best_foreseen([(histogram.counts, limits)], within):
+                return Choice(best[0], best[1][0])
+        best_setting = SETTINGS[self.objective]
+        choice = best_setting(histogram.counts, limits, largest) if largest > 0 else None
         while choice is None and self.max_size is None and not self.fakes:
             if largest >= min(LARGEST_TRIED, histogram.rows):
                 break
             largest = min(2 * largest, max(LARGEST_TRIED, largest), histogram.rows)
-            choice = self._setting(histogram.counts, limits, largest)
+            choice = best_setting(histogram.counts, limits, largest)
         if choice is None:
             return None
         shares = spread_evenly(choice.setting, histogram.counts, limits)
@@ -165,126 +222,3 @@ class BucketMechanism(Mechanism):
             f"{float(histogram.shares[common]):.4g}. Use fewer fakes, or merge rare values.",
             witness=value_text(histogram.values[common]),
         )
-
-    @abstractmethod
-    def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Choice | None:
-        """The best setting of this kind, None where there is none."""
-
-
-@dataclass(frozen=True)
-class OptimalBuckets(BucketMechanism):
-    """Any number of sizes, with the smallest predicted error of counts (see `sizes`).
-
-    `objective=loss` takes the least loss of the F'-privacy paper instead, to a gap (see
-    `optimal`). Several sensitive columns share their buckets (see `exchange`).
-
-    >>> counts = Histogram("s", tuple("abcde"), np.array([4, 4, 3, 2, 1]))
-    >>> from sfumato.guarantees import LDiversity
-    >>> plan = OptimalBuckets().plan(
-    ...     Profile(14, {"s": counts}), LDiversity(3), Draws.from_seed(1))
-    >>> plan.setting
-    (SizedBuckets(size=3, buckets=2), SizedBuckets(size=4, buckets=2))
-    """
-
-    objective: str = "error"
-
-    name: ClassVar[str] = "optimal"
-    parameters: ClassVar[tuple[Parameter, ...]] = (
-        *BucketMechanism.parameters,
-        Parameter("objective", options=("error", "loss")),
-    )
-    needs_holdings: ClassVar[bool] = True
-    sentence: ClassVar[str] = (
-        "Shows records in buckets, of the sizes that answer best, with the values beside."
-    )
-
-    def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BucketPlan:
-        if len(profile.histograms) == 1:
-            return super().plan(profile, guarantee, draws)
-        if self.fakes or self.objective == "loss":
-            raise UsageError(
-                f"'{self}' hides one sensitive column: fakes and the papers' loss are defined for "
-                "one. Leave the parameters out."
-            )
-        holdings = holdings_of(self.name, profile, guarantee)
-        limits = limits_of(holdings, guarantee)
-        filling = fill(holdings, limits, self.max_size, draws.child("people"))
-        if filling is None:
-            raise too_large(
-                guarantee, self.name, holdings, limits, self.max_size or holdings.people
-            )
-        return BucketPlan(holdings, limits, filling, draws.permutation("slots", holdings.counts))
-
-    def _choice(self, histogram: Histogram, limits: Limits) -> Choice | None:
-        """The setting that is foreseen to answer best, by counts alone: what anything is called and
-        how it happens to be mixed decide nothing. That of least loss where none can be filled."""
-        choice = None
-        if self.objective == "error":
-            usual = self._largest(histogram, limits)
-            largest = usual if self.max_size or self.fakes else histogram.rows
-            best = best_foreseen([(histogram.counts, limits)], largest)
-            choice = best and Choice(best[0], best[1][0])
-        return choice or super()._choice(histogram, limits)
-
-    def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Choice | None:
-        return optimal_setting(counts, limits, max_size)
-
-
-@dataclass(frozen=True)
-class MultiSizeBuckets(BucketMechanism):
-    """The paper's recursive heuristic (Section 5.2), for comparison with `optimal`."""
-
-    name: ClassVar[str] = "multi-size"
-    sentence: ClassVar[str] = "Buckets of several sizes, chosen by the paper's rule of thumb."
-    standing: ClassVar[Standing] = "on request"
-
-    def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Choice | None:
-        return recursive_multi_size(counts, limits, max_size)
-
-
-@dataclass(frozen=True)
-class TwoSizeBuckets(BucketMechanism):
-    """The best setting with two sizes (Section 5.1): the fastest to plan."""
-
-    name: ClassVar[str] = "two-size"
-    sentence: ClassVar[str] = "Buckets of two sizes: the fastest to plan."
-    standing: ClassVar[Standing] = "on request"
-
-    def _setting(self, counts: IntArray, limits: Limits, max_size: int) -> Choice | None:
-        setting = best_two_size(counts, limits, max_size)
-        if setting is None:
-            return None
-        return Choice(setting, partition_pair(setting, counts, limits))
-
-
-@dataclass(frozen=True)
-class AnatomyBuckets(Mechanism):
-    """Anatomy on counts: ⌊N/l⌋ buckets, dealt round robin, for comparison (errata F14).
-
-    l is the smallest that keeps every ceiling (Remark 1). The same values meet again and again,
-    so answers are worse than from mixed buckets.
-    """
-
-    name: ClassVar[str] = "anatomy"
-    guarantees: ClassVar[tuple[type[Guarantee], ...]] = (CeilingGuarantee,)
-    sentence: ClassVar[str] = "Buckets of about equal size, values assigned round robin."
-    standing: ClassVar[Standing] = "baseline"
-
-    def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> BucketPlan:
-        holdings = holdings_of(self.name, profile, guarantee, most=1)
-        (histogram,) = holdings.views
-        limits = limits_of(holdings, guarantee)
-        diversity = limits.needed_size(histogram.counts)
-        buckets = histogram.rows // diversity
-        commonest = int(np.argmax(histogram.counts))
-        if int(histogram.counts[commonest]) > buckets:
-            share = float(histogram.shares[commonest])
-            raise InfeasibleGuarantee(
-                f"Anatomy needs {diversity} different values in every bucket for '{guarantee}', "
-                f"but {value_text(histogram.values[commonest])} has a share of {share:.4g}, above "
-                f"1/{diversity}. Use the mechanism 'optimal'.",
-                witness=value_text(histogram.values[commonest]),
-                nearest=str(OptimalBuckets()),
-            )
-        slots = draws.permutation("slots", histogram.counts)
-        return BucketPlan(holdings, limits, Listed.round_robin(histogram.counts, buckets), slots)
