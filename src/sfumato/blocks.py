@@ -159,19 +159,25 @@ class BlockTree:
         by_value = (ColumnBins(name, values=tuple(named)) for name, named in values.items())
         return *by_number, *by_value
 
+    @cached_property
+    def _first_sides(self) -> list[tuple[Cut | None, npt.NDArray[np.bool_]]]:
+        """The cuts, and which bins go to their first sides."""
+        bins = {column.column: column for column in self.bins}
+        nothing = np.empty(0, np.bool_)
+        return [(cut, bins[cut.column].first(cut) if cut else nothing) for cut in self.cuts]
+
     def numbers(self, records: pa.RecordBatch | pa.Table) -> IntArray:
         """The block of every record. O(depth) each."""
-        bins = {column.column: column for column in self.bins}
-        codes = {name: column.of(records.column(name)) for name, column in bins.items()}
+        codes = {bins.column: bins.of(records.column(bins.column)) for bins in self.bins}
         block_of_record = np.zeros(records.num_rows, np.int64)
         waiting, block = [np.arange(records.num_rows, dtype=np.int32)], 0
-        for cut in self.cuts:  # first sides come before second ones
+        for cut, first in self._first_sides:  # these come before second ones
             rows = waiting.pop()
             if cut is None:
                 block_of_record[rows] = block
                 block += 1
             else:
-                inside = bins[cut.column].first(cut)[codes[cut.column].take(rows)]
+                inside = first.take(codes[cut.column].take(rows))
                 waiting += [rows[~inside], rows[inside]]
         return block_of_record
 

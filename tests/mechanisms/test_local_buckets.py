@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -22,6 +23,11 @@ from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import parse_guarantee
 from sfumato.mechanisms import parse_mechanism
 from sfumato.mechanisms.buckets import BucketPlan, OptimalBuckets
+from sfumato.mechanisms.buckets.foretold import width_in_block
+from sfumato.mechanisms.buckets.settings import Choice, Limits
+from sfumato.mechanisms.buckets.sizes import foreseen_settings
+from sfumato.mechanisms.buckets.spread import spread_evenly
+from sfumato.mechanisms.buckets.ways import mixed
 from sfumato.profile import Holdings, Profile
 
 CITIES = ("Ulm", "Rom", "Oslo", None)
@@ -280,3 +286,48 @@ def test_profiles_without_bins_say_so() -> None:
     with pytest.raises(UsageError, match="count them first"):
         parse_mechanism("local").plan(bare, parse_guarantee("l-diversity(3)"), Draws.from_seed(1))
     assert plan.holdings.people == 300
+
+
+# -- sizes -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("values", "rows", "part"), [(30, 600, 5), (50, 300, 8), (40, 1500, 4)])
+def test_the_width_of_a_block_is_foreseen_as_mixing_makes_it(
+    values: int, rows: int, part: int
+) -> None:
+    """Σ √v_x from the eigenvectors of Γ, of filled buckets, without the direction in which nobody
+    can be wrong: that all values together are everybody."""
+    counts = np.random.default_rng(1).multinomial(rows, np.full(values, 1 / values))
+    limits = Limits((Fraction(1, part),) * values)
+    pairs = []
+    for setting in itertools.islice(
+        foreseen_settings([(counts, limits)], rows, 8, width_in_block), 12
+    ):
+        shares = spread_evenly(setting, counts, limits)
+        if shares is None or sum(part.buckets for part in setting) < 10:
+            continue
+        sizes, buckets = np.array(setting).T
+        allowed = limits.table(sizes)
+        mixing = mixed([Choice(setting, shares)], [limits], Draws.from_seed(1), (128, 32))
+        held = np.zeros((buckets.sum(), values))
+        for bucket, value, count in mixing.listed():
+            held[bucket, value] = count
+        known = (held / held.sum(axis=1, keepdims=True)).T @ held - np.outer(counts, counts) / rows
+        precision, vectors = np.linalg.eigh(known)
+        variance = np.minimum(1 / np.maximum(precision[1:], 1e-9), 4)
+        real = np.sqrt(counts**2 * (vectors[:, 1:] ** 2 @ variance)).sum()
+        asked = sizes[None], buckets[None], shares[None].astype(float), allowed[None], counts
+        pairs.append((float(width_in_block(*asked)[0]), real))
+    foreseen, real = np.array(pairs).T
+    assert len(pairs) > 4
+    assert (np.abs(np.log(foreseen / real)) < 0.5).all(), pairs
+    assert real[0] < 1.05 * real.min()
+
+
+def test_a_block_has_ten_buckets_or_one() -> None:
+    counts, limits = np.array([40, 30, 30]), Limits((Fraction(9, 20),) * 3)
+    tried = list(foreseen_settings([(counts, limits)], 100, 8, width_in_block))
+    many = [sum(part.buckets for part in setting) for setting in tried]
+    first_few = next(place for place, number in enumerate(many) if 1 < number < 10)
+    assert 1 in many[:first_few]
+    assert all(number == 1 or number >= 10 for number in many[:first_few])

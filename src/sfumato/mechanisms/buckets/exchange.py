@@ -24,6 +24,7 @@ import numpy as np
 
 from sfumato.draws import BoolArray, Draws, IntArray, Positions
 from sfumato.mechanisms.buckets.filling import Listed
+from sfumato.mechanisms.buckets.foretold import Judge, whole_error
 from sfumato.mechanisms.buckets.settings import Limits, Setting
 from sfumato.mechanisms.buckets.sizes import foreseen_settings, views_of
 from sfumato.mechanisms.mixed import BucketParts
@@ -36,11 +37,18 @@ _AT_ONCE = 1 << 23  # buckets times marks that are counted together
 _TRIED = 4  # settings that are filled before everybody goes into larger buckets
 
 
-def fill(holdings: Holdings, limits: Limits, max_size: int | None, draws: Draws) -> Listed | None:
+def fill(
+    holdings: Holdings,
+    limits: Limits,
+    max_size: int | None,
+    draws: Draws,
+    judged: Judge = whole_error,
+) -> Listed | None:
     """People in the best foreseen buckets that can be filled; None where none can."""
     if bool((holdings.by_mark(holdings.counts) > limits.table([holdings.people])[0]).any()):
         return None
-    settings = foreseen_settings(views_of(holdings, limits), max_size or holdings.people)
+    views = views_of(holdings, limits)
+    settings = list(foreseen_settings(views, max_size or holdings.people, judged=judged))
     tried = [*settings[:_TRIED], *sorted(settings[_TRIED:], key=lambda each: each[0].size)]
     for number, setting in enumerate(tried):
         allowed = limits.table([part.size for part in setting])

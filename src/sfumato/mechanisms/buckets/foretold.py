@@ -15,6 +15,7 @@ G[x, x] ≤ o·(t − o/N).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -23,7 +24,16 @@ import numpy as np
 
 from sfumato.draws import IntArray
 from sfumato.operators.base import FloatArray
+from sfumato.operators.buckets import NEARLY_SINGULAR
 from sfumato.operators.deviations import likeliest
+
+_CLARITY = 1.25  # so much more error is worth telling all values apart
+_BELIEVED = 0.25  # 1/2²: what is known of a value that no bucket tells from others
+_FEWEST = 10  # buckets of a block
+_ROUNDS = 12
+
+# by sizes, buckets (setting, part), shares, what a bucket may hold (setting, part, value), counts
+Judge = Callable[[IntArray, IntArray, FloatArray, IntArray, IntArray], FloatArray]
 
 
 def identified_by_parts(
@@ -69,6 +79,42 @@ def left_over(
 def error_of(variances: FloatArray, counts: IntArray | FloatArray) -> FloatArray:
     """√(m·Σ_x V_x)/N: what `publish` compares mechanisms by; values along the last axis."""
     return np.asarray(np.sqrt(len(counts) * variances.sum(axis=-1)) / max(float(counts.sum()), 1.0))
+
+
+def whole_error(
+    sizes: IntArray, buckets: IntArray, shares: FloatArray, allowed: IntArray, counts: IntArray
+) -> FloatArray:
+    """The error of counts of everybody with a value, by setting; sizes are by (setting, part)."""
+    told = identified_by_parts(sizes, buckets, shares, allowed, counts).sum(axis=1)
+    rest_of_value = counts * (1 - counts / max(int(counts.sum()), 1))
+    told = np.minimum(told, rest_of_value)
+    error = error_of(left_over(rest_of_value - told, told, 1.0), counts)
+    confused = (told < NEARLY_SINGULAR * counts).any(axis=1)
+    return np.asarray(error * np.where(confused, _CLARITY, 1.0))
+
+
+def width_in_block(
+    sizes: IntArray, buckets: IntArray, shares: FloatArray, allowed: IntArray, counts: IntArray
+) -> FloatArray:
+    """Σ_x √v_x, v_x what is not known of the deviation of a value's count in a block: by setting.
+
+    v_x = D_x²·(Γ + z)⁻¹[x, x], where a deviation beyond 2 is not believed, so z = 1/4 (methods,
+    section 10.10). Γ is foretold: a sum over b buckets of a part, in which the count of x varies by
+    v, so of diag(g), g = b·v/S, as for covariances of b samples: (Γ + z)⁻¹[x, x] is near
+    1/(z + Σ τ·g_x), summed over parts, with τ = 1/(1 + Σ_x g_x/(z + Σ τ·g_x)/b). Fewer than ten
+    buckets are not tried, but one.
+    """
+    many = np.maximum(buckets, 1)
+    varies = varies_between(shares / many[..., None], allowed)
+    known = np.asarray(varies * (buckets / sizes)[..., None])
+    seen = np.ones(many.shape)
+    for _ in range(_ROUNDS):
+        left = _BELIEVED + (seen[..., None] * known).sum(axis=-2, keepdims=True)
+        seen = 1 / (1 + (known / left).sum(axis=-1) / many)
+    left = _BELIEVED + (seen[..., None] * known).sum(axis=-2)
+    width = (counts / np.sqrt(left)).sum(axis=-1)
+    every = buckets.sum(axis=-1)
+    return np.asarray(np.where((every >= _FEWEST) | (every == 1), width, np.inf))
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,6 +29,7 @@ from sfumato.mechanisms.buckets.exchange import fill
 from sfumato.mechanisms.buckets.feasible import holdings_of, limits_of
 from sfumato.mechanisms.buckets.filling import Filling, Listed
 from sfumato.mechanisms.buckets.foresight import BinnedBlocks
+from sfumato.mechanisms.buckets.foretold import width_in_block
 from sfumato.mechanisms.buckets.plan import BucketPlan
 from sfumato.mechanisms.buckets.settings import Choice, Limits, setting_of
 from sfumato.mechanisms.buckets.spread import best_foreseen
@@ -41,7 +42,6 @@ from sfumato.textform import Parameter
 
 IN_BLOCKS = (128, 32)  # pieces that a block is mixed in, and each of its parts at least
 _FULL, _SOME_BLOCKS = Fraction(3, 4), 8  # of f'', and blocks: where `publish` takes this mechanism
-_DEVIATION = 0.025  # P = o + this·o²: a tenth of the people, whose counts are half off (τ² = 1/4)
 _SIZES = 8  # of buckets, that are tried in a block
 
 
@@ -153,7 +153,7 @@ def _mixed(
 def _choice(counts: IntArray, limits: Limits) -> Choice:
     """The best foreseen setting of a block; the last resort is one bucket of everybody."""
     codes, people = np.flatnonzero(counts), int(counts.sum())
-    best = best_foreseen([(counts[codes], limits.of(codes))], people, _SIZES, _DEVIATION)
+    best = best_foreseen([(counts[codes], limits.of(codes))], people, _SIZES, width_in_block)
     if best is None:
         return Choice(setting_of([people], [1]), counts[None])
     setting, (of_block,) = best
@@ -174,7 +174,9 @@ def _listed(
     for number, (node, inside) in enumerate(zip(blocks, counts, strict=True)):
         chosen = np.flatnonzero(inside)
         of_block = dataclasses.replace(holdings, of=holdings.of[chosen], counts=inside[chosen])
-        filling = fill(of_block, limits[number], None, draws.child(f"block {node.path}"))
+        filling = fill(
+            of_block, limits[number], None, draws.child(f"block {node.path}"), width_in_block
+        )
         assert filling is not None, "everybody in one bucket keeps the limits of a tested block"
         shares = np.zeros((len(filling.parts.sizes), counts.shape[1]), np.int64)
         shares[:, chosen] = filling.parts.counts

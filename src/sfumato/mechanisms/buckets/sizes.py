@@ -11,26 +11,23 @@ else goes to smaller ones. What a setting is worth follows from the counts alone
 from __future__ import annotations
 
 import itertools
-import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from sfumato.draws import IntArray
-from sfumato.mechanisms.buckets.foretold import error_of, identified_by_parts, left_over
-from sfumato.mechanisms.buckets.settings import Limits, Setting, loss, setting_of
+from sfumato.mechanisms.buckets.foretold import Judge, whole_error
+from sfumato.mechanisms.buckets.settings import Limits, Setting, setting_of
 from sfumato.operators.base import FloatArray
-from sfumato.operators.buckets import NEARLY_SINGULAR
 from sfumato.profile import Holdings
 
 SIZES = 30  # that are tried, of each sort
 _STRETCH = 4  # sizes up to this many times the smallest that serves all values
 _ROOM = (1.0, 1.3, 1.8, 2.5)  # large buckets, over the fewest that will do
-_CLARITY = 1.25  # so much more error is worth telling all values apart
 _NEAR = 0.01  # of an error: what is foreseen about as well
-_HALVINGS = 24
 _AT_ONCE = 1 << 20  # settings times values
+
 
 View = tuple[IntArray, Limits]  # the counts of a column's values, and their limits
 
@@ -45,36 +42,41 @@ def views_of(holdings: Holdings, limits: Limits) -> list[View]:
 
 
 def foreseen_settings(
-    views: Sequence[View], largest: int, sizes: int = SIZES, deviation: float = 1.0
-) -> list[Setting]:
+    views: Sequence[View], largest: int, sizes: int = SIZES, judged: Judge = whole_error
+) -> Iterator[Setting]:
     """Settings with sizes up to `largest` in which every value has room, the best foreseen first.
 
-    Empty where `largest` is below what some value needs; of several columns the one counts whose
+    None where `largest` is below what some value needs; of several columns the one counts whose
     error is the largest.
 
     >>> from fractions import Fraction as F
     >>> counts = np.full(10, 100)
-    >>> foreseen_settings([(counts, Limits((F(1, 5),) * 10))], 1000)[0]
+    >>> next(foreseen_settings([(counts, Limits((F(1, 5),) * 10))], 1000))
     (SizedBuckets(size=5, buckets=200),)
     """
     rows = int(views[0][0].sum())
     first = np.concatenate([limits.first_sizes[counts > 0] for counts, limits in views])
     needed, top = int(first.max(initial=1)), min(largest, rows)
     if needed > top or not first.all():
-        return []
+        return
     low, high, room = _grid(first, needed, top, sizes)
     many = max(1, _AT_ONCE // sum(len(counts) for counts, _ in views))
-    ranked: dict[Setting, float] = {}
-    for start in range(0, len(low), many):
-        chunk = slice(start, start + many)
-        for setting, error in _foreseen(views, low[chunk], high[chunk], room[chunk], deviation):
-            if setting[-1].size <= top:
-                ranked.setdefault(setting, error)
+    chunks = [slice(start, start + many) for start in range(0, len(low), many)]
+    found = [_foreseen(views, low[c], high[c], room[c], judged) for c in chunks]
+    rest, small, high, large, errors = (
+        np.concatenate(arrays) for arrays in zip(*found, strict=True)
+    )
     # of those that are foreseen about as well smaller buckets, for the sake of small counts
-    steps = {
-        setting: round(math.log(max(error, 1e-9)) / _NEAR) for setting, error in ranked.items()
-    }
-    return sorted(ranked, key=lambda each: (steps[each], loss(each), each))
+    steps = np.rint(np.log(np.maximum(errors, 1e-9)) / _NEAR)
+    size, more = np.divmod(rest, small)
+    losses = (small - more) * (size - 1) ** 2 + more * size**2 + large * (high - 1) ** 2
+    seen = set[Setting]()
+    order = np.lexsort((losses, steps)).tolist()
+    for _, alike in itertools.groupby(order, key=lambda n: (steps[n], losses[n])):
+        settings = {_whole(*(int(each[n]) for each in (rest, small, high, large))) for n in alike}
+        fresh = sorted(each for each in settings - seen if each[-1].size <= top)
+        seen.update(fresh)
+        yield from fresh
 
 
 def _grid(
@@ -97,9 +99,10 @@ def _grid(
 
 
 def _foreseen(
-    views: Sequence[View], low: IntArray, high: IntArray, room: FloatArray, deviation: float
-) -> list[tuple[Setting, float]]:
-    """Those that leave room, and their errors."""
+    views: Sequence[View], low: IntArray, high: IntArray, room: FloatArray, judged: Judge
+) -> tuple[IntArray, IntArray, IntArray, IntArray, FloatArray]:
+    """Those that leave room: the records in small buckets, their number, the larger size and its
+    number; and their errors."""
     fewest, records = np.zeros(len(low)), int(views[0][0].sum())
     for counts, limits in views:
         forced = np.where(limits.table(low) == 0, counts, 0)
@@ -119,14 +122,8 @@ def _foreseen(
         gone = in_proportion(counts, *_bounds(counts, limits, low, high, rest, large), high * large)
         shares = np.stack([counts - gone, gone], axis=1)
         allowed = np.stack([limits.table(low), limits.table(high)], axis=1)
-        told = identified_by_parts(sizes, buckets, shares, allowed, counts).sum(axis=1)
-        rest_of_value = counts * (1 - counts / max(records, 1))
-        told = np.minimum(told, rest_of_value)
-        error = error_of(left_over(rest_of_value - told, told, deviation), counts)
-        confused = (told < NEARLY_SINGULAR * counts).any(axis=1)
-        errors = np.maximum(errors, error * np.where(confused, _CLARITY, 1.0))
-    settings = map(_whole, rest.tolist(), small.tolist(), high.tolist(), large.tolist())
-    return list(zip(settings, errors.tolist(), strict=True))
+        errors = np.maximum(errors, judged(sizes, buckets, shares, allowed, counts))
+    return rest, small, high, large, errors
 
 
 def _bounds(
@@ -152,13 +149,21 @@ def in_proportion(
 ) -> FloatArray:
     """s·counts within `least` and `most`, for the s that makes the sum the `amount`; by row.
 
+    The sum is linear in s between the places where a value leaves its least or reaches its most.
+
     >>> in_proportion(np.array([6, 2]), np.array([[0, 0]]), np.array([[2, 2]]), np.array([3])
     ... ).round(3).tolist()
     [[2.0, 1.0]]
     """
-    low, high = np.zeros(len(amount)), np.ones(len(amount))
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        short = np.clip(middle[:, None] * counts, least, most).sum(axis=1) < amount
-        low, high = np.where(short, middle, low), np.where(short, high, middle)
-    return np.asarray(np.clip(high[:, None] * counts, least, most))
+    people = np.maximum(counts, 1)
+    turns = np.concatenate([least / people, most / people], axis=1)
+    order = np.argsort(turns, axis=1)
+    turns = np.take_along_axis(turns, order, axis=1)
+    slopes = np.cumsum(np.concatenate([counts, -counts])[order], axis=1)
+    sums = np.cumsum(slopes[:, :-1] * np.diff(turns, axis=1), axis=1)
+    lacking = (amount - least.sum(axis=1))[:, None]
+    row, last = np.arange(len(turns)), turns.shape[1] - 2
+    step = np.minimum((sums < lacking).sum(axis=1), last)  # the one in which it is reached
+    slope, beyond = np.maximum(slopes[row, step], 1), sums[row, step] - lacking[:, 0]
+    share = turns[row, step + 1] - beyond / slope
+    return np.asarray(np.clip(share[:, None] * counts, least, most))

@@ -13,16 +13,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from sfumato.draws import IntArray
+from sfumato.mechanisms.buckets.foretold import Judge, whole_error
 from sfumato.mechanisms.buckets.settings import Limits, Setting, part_rooms
 from sfumato.mechanisms.buckets.sizes import SIZES, View, foreseen_settings, in_proportion
 from sfumato.operators.base import FloatArray
 
 
 def best_foreseen(
-    views: Sequence[View], largest: int, sizes: int = SIZES, deviation: float = 1.0
+    views: Sequence[View], largest: int, sizes: int = SIZES, judged: Judge = whole_error
 ) -> tuple[Setting, list[IntArray]] | None:
     """The first of `foreseen_settings` that each column can fill, and who goes where in each."""
-    for setting in foreseen_settings(views, largest, sizes, deviation):
+    for setting in foreseen_settings(views, largest, sizes, judged):
         spread = [spread_evenly(setting, counts, limits) for counts, limits in views]
         whole = [shares for shares in spread if shares is not None]
         if len(whole) == len(views):
