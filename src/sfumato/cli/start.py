@@ -116,13 +116,16 @@ def query(
 ) -> Shown:
     """Ask SQL of a release and get answers with error bars."""
     from sfumato.queries import open_release
-    from sfumato.queries.estimators import estimated_by
 
     with limited(rows=max_rows):
         answer = open_release(release).sql(sql, **settings)
     if plot is not None:
         answer.plot(plot)
-    note = estimated_by(answer.estimator) if answer.estimator else None
+    if not answer.estimator:
+        return Shown(answer, answer)
+    from sfumato.queries.estimators import estimated_by
+
+    note = estimated_by(answer.estimator)
     return Shown(f"{answer}\n{note}" if note else answer, answer)
 
 

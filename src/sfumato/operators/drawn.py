@@ -41,6 +41,7 @@ from sfumato.operators.estimator import (
     quotients_of,
     sum_by,
 )
+from sfumato.operators.normal import ndtr
 from sfumato.operators.shrinkage import Belief, CountEstimates, Shrunk, added_up
 from sfumato.operators.tails import TwoRates, assisted_count
 from sfumato.operators.weighing import Composition, DenseWeights, Inverses, LevelWeights
@@ -382,8 +383,6 @@ class _DrawnSums:
 
     def _count_ends(self, values: FloatArray, quantile: float) -> Ends:
         """The interval of a count, with the prior of the rest of the release."""
-        from scipy.special import ndtr
-
         (row,) = self._rows
         cells, outside = row.cells, np.maximum(row.cells.outside, 1e-9)
         inside = 1 - outside

@@ -23,6 +23,7 @@ import numpy as np
 from sfumato.draws import BoolArray, IntArray
 from sfumato.operators.base import FloatArray
 from sfumato.operators.intervals import assisted_prediction, ratio_interval
+from sfumato.operators.normal import ndtr
 
 Gradient = Sequence[FloatArray | float]
 Ends = tuple[FloatArray, FloatArray]
@@ -306,8 +307,6 @@ class Totals:
     def _around(
         self, value: FloatArray, stderr: FloatArray, quantile: float, gradient: Gradient
     ) -> Ends:
-        from scipy.special import ndtr
-
         centre = value + self._moved(gradient, self.unbiased)
         noise = self._form(self.noise, gradient)
         if self.prior is None:

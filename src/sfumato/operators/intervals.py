@@ -14,9 +14,12 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.operators.base import FloatArray
+from sfumato.operators.normal import expit, ndtri
 
 _FURTHEST = 60.0  # in log odds: how unevenly the two ends may share the error
-_HALVINGS = 60
+_NODES = 1 << 11  # of a table, to either side of 0
+_STEPS = 4
+_STRONGEST = 1e15  # a belief that is as good as none
 _TOLD = 1e-9  # of the whole variance: with less noise than that nothing is learnt by a belief
 _LEAST = 1e-300
 
@@ -40,21 +43,40 @@ def assisted_interval(
     >>> [end.round(2).tolist() for end in assisted_interval(y, np.ones(1), y, np.ones(1), 0.95)]
     [[8.36], [11.64]]
     """
-    from scipy.special import expit, ndtri
+    sigma = np.maximum(stderr, _LEAST)
+    with np.errstate(over="ignore"):
+        pull = np.minimum((deviation / sigma) ** 2 / 2, _STRONGEST)
+        off = (unbiased - prior) / sigma
+    # the upper end is the lower one of what is mirrored at y
+    down, up = _reached(np.tile(pull, 2), np.concatenate([off, -off]), 1 - confidence).reshape(
+        2, -1
+    )
+    return unbiased + sigma * down, unbiased - sigma * up
 
-    error = 1 - confidence
-    sigma = np.maximum(stderr, 1e-300)
-    pull = deviation**2 / (2 * sigma)
-    low, high = np.full((2, len(sigma)), -_FURTHEST), np.full((2, len(sigma)), _FURTHEST)
-    for _ in range(_HALVINGS):
-        odds = (low + high) / 2
-        above, below = ndtri(error * expit(odds)), ndtri(error * expit(-odds))
-        step = sigma * np.stack([below[0], -above[1]])
-        beyond = prior + pull * (above - below) > unbiased + step
-        high, low = np.where(beyond, odds, high), np.where(beyond, low, odds)
-    share = expit(np.stack([-low[0], low[1]]))
-    down, up = sigma * ndtri(error * share)
-    return unbiased + down, unbiased - up
+
+def _reached(pull: FloatArray, off: FloatArray, error: float) -> FloatArray:
+    """b = Φ⁻¹(α(1 − w)) where pull·(Φ⁻¹(αw) − b) − b = off, which grows with w: found between the
+    nodes of a table, then by false positions."""
+    odds = np.linspace(-_FURTHEST, _FURTHEST, 2 * _NODES + 1)
+    above = ndtri(error * expit(odds))
+    below, node, step = above[::-1], np.zeros(len(pull), np.int64), _NODES
+    while step:
+        middle = node + step
+        at = pull * (above[middle] - below[middle]) - below[middle]
+        node, step = np.where(at > off, node, middle), step // 2
+    ends = [odds[node + k] for k in (0, 1)]
+    low, high = (pull * (above[node + k] - below[node + k]) - below[node + k] - off for k in (0, 1))
+    found = below[node]
+    for _ in range(_STEPS):
+        with np.errstate(over="ignore", invalid="ignore"):  # y may be infinitely far from μ
+            share = np.clip(np.nan_to_num(-low / np.maximum(high - low, _LEAST)), 0.0, 1.0)
+        middle_odds = ends[0] + share * (ends[1] - ends[0])
+        found = ndtri(error * expit(-middle_odds))
+        at = pull * (ndtri(error * expit(middle_odds)) - found) - found - off
+        beyond = at > 0
+        ends = [np.where(beyond, ends[0], middle_odds), np.where(beyond, middle_odds, ends[1])]
+        low, high = np.where(beyond, low, at), np.where(beyond, at, high)
+    return found
 
 
 def assisted_prediction(

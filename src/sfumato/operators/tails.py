@@ -17,6 +17,7 @@ import numpy as np
 
 from sfumato.draws import IntArray
 from sfumato.operators.base import FloatArray
+from sfumato.operators.normal import expit, ndtr, ndtri
 
 EXACT = 60  # people whose law is summed up
 _STEPS = 40
@@ -57,8 +58,6 @@ class TwoRates:
 
     def below(self, truth: FloatArray) -> FloatArray:
         """Pr(O < o | T) + ½·Pr(O = o | T) by a saddlepoint, for any truth between 0 and n."""
-        from scipy.special import ndtr
-
         n, o, q1, q0 = self.people, self.shown, self.own, self.other
         rest = np.maximum(n - truth, 0.0)
         with np.errstate(all="ignore"):
@@ -105,8 +104,6 @@ class TwoRates:
     def _at_the_ends(self, truth: FloatArray, rest: FloatArray) -> FloatArray:
         """At the mean itself a normal law with its skewness; and where nobody or everybody shows
         it."""
-        from scipy.special import ndtr
-
         o, q1, q0 = self.shown, self.own, self.other
         draws, square = ((self.shares * self.copies**power).sum(axis=0) for power in (-1, 2))
         with np.errstate(all="ignore"):
@@ -185,8 +182,6 @@ def assisted_count(
 
     The prior N(μ, A) shares the error, as in `intervals.assisted_interval`.
     """
-    from scipy.special import expit, ndtri
-
     odds = np.linspace(-40.0, 40.0, 4001)
     quantiles = ndtri((1 - confidence) * expit(odds))
     pull, tails = quantiles - quantiles[::-1], _Tails(law)

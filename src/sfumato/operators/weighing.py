@@ -20,6 +20,7 @@ from sfumato.draws import BoolArray, IntArray
 from sfumato.operators.base import FloatArray
 from sfumato.operators.estimator import Forms, Moments, sum_by
 from sfumato.operators.inverse import Inverse, product
+from sfumato.operators.normal import hazard
 
 _AT_ONCE = 1 << 22  # numbers that are held at the same time
 _LEAST = 1e-9  # people that a value is taken to have at least
@@ -61,11 +62,8 @@ class Composition:
 
 def _positive(counts: FloatArray, error: FloatArray, shown: FloatArray) -> FloatArray:
     """What counts are on average, given their estimates and that none is negative."""
-    from scipy.special import log_ndtr
-
     with np.errstate(divide="ignore", invalid="ignore"):
-        z = counts / error
-        moved = counts + error * np.exp(-z * z / 2 - log_ndtr(z)) / np.sqrt(2 * np.pi)
+        moved = counts + error * hazard(counts / error)
     positive = np.where(np.isfinite(moved), moved, np.where(np.isfinite(counts), counts, shown))
     return np.maximum(positive, _LEAST)
 

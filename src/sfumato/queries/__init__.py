@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 def ask(release: Release, sql: str, **how: Any) -> Answer:
     """Answer `sql` from a release alone; `how` it is answered says `Request`."""
-    from sfumato.queries.evaluate import answer
     from sfumato.queries.exact import answered_exactly, with_known_parts
     from sfumato.queries.parse import deep_refused, question_of, read
     from sfumato.queries.resolved import resolved
@@ -29,6 +28,8 @@ def ask(release: Release, sql: str, **how: Any) -> Answer:
         tree = resolved(read(sql), [column.name for column in release.columns])
         table = answered_exactly(release, tree, request)
         if table is None:
+            from sfumato.queries.evaluate import answer  # what only estimates need
+
             tree = with_known_parts(release, tree, request)
             question = question_of(tree, release.columns, release.merges)
             check_spelling(question, release.columns)

@@ -26,6 +26,7 @@ from sqlglot import exp
 
 from sfumato.errors import QueryError
 from sfumato.operators.base import FloatArray
+from sfumato.operators.normal import ndtr
 from sfumato.queries.aggregates import COUNT, Aggregate, Call
 from sfumato.queries.classes import numbers_of
 from sfumato.queries.question import ENDS, ESTIMATED, Question, Term
@@ -279,8 +280,6 @@ def _critical(jump: FloatArray, quantile: float) -> FloatArray:
     >>> _critical(np.array([0.0, 1.0, 20.0]), 1.959964).round(3)
     array([1.96 , 1.681, 1.645])
     """
-    from scipy.special import ndtr
-
     wanted = 2 * ndtr(quantile) - 1
     low, high = np.zeros(len(jump)), np.full(len(jump), quantile)
     for _ in range(30):
