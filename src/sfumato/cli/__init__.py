@@ -13,7 +13,7 @@ def main() -> None:
     # matrices are small: OpenBLAS's threads would mostly wait for each other
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
-        if set(sys.argv) & {"query", "crosstab"}:
+        if set(sys.argv) & {"query", "crosstab"} and "--help" not in sys.argv:
             from sfumato.cli.loading import load_little
 
             load_little()
