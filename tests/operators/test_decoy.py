@@ -20,15 +20,6 @@ def test_expected_published_counts_are_the_true_ones() -> None:
     assert np.allclose(own / 4 + rest * operator.decoy_rates, own)
 
 
-def test_weights_undo_the_operator_for_each_value_against_the_rest() -> None:
-    operator = Decoy(5, 3).observed(np.array([100, 200, 300, 150, 250]))
-    weights, rate = operator.weights(), operator.decoy_rates
-    for x in range(5):
-        y = (x + 1) % 5
-        assert weights[x, x] / 3 + weights[y, x] * (1 - 1 / 3) == pytest.approx(1)
-        assert weights[x, x] * rate[x] + weights[y, x] * (1 - rate[x]) == pytest.approx(0)
-
-
 def test_variance_over_everybody_is_the_binomial_one() -> None:
     counts = np.array([100.0, 200, 300, 150, 250])
     operator = Decoy(5, 3).observed(counts.astype(int))

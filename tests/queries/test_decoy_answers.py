@@ -207,10 +207,11 @@ def test_several_values_together_are_not_biased(tmp_path: Path) -> None:
 
 def test_the_whole_operator_is_undone() -> None:
     operator = Decoy(5, 3).observed(np.array([300, 250, 200, 150, 100]))
-    whole = operator.whole_matrix()
+    whole = operator.matrix()
     held = np.array(operator.counts, float)[:, None]
     assert np.diagonal(whole) == pytest.approx(1 / 3)
     assert held * whole == pytest.approx((held * whole).T)
     assert whole.sum(axis=1) == pytest.approx(1.0)
-    inverse = operator.whole_inverse().weigh(np.eye(5))
+    assert held.T @ whole == pytest.approx(held.T)
+    inverse = operator.inverse().weigh(np.eye(5))
     assert whole @ inverse.T == pytest.approx(np.eye(5), abs=1e-9)

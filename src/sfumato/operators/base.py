@@ -60,10 +60,6 @@ class Operator(
     def inverse(self) -> Inverse:
         """W = P⁻¹: a record published as y counts W[y, x] towards x."""
 
-    def likelihood(self) -> FloatArray:
-        """P for a likelihood: the same, where its rows sum to 1 exactly."""
-        return self.matrix()
-
     def weights(self) -> FloatArray:
         """W written down, O(m²)."""
         return self.inverse().weigh(np.eye(self.domain_size)).T

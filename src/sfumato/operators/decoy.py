@@ -72,14 +72,14 @@ class ObservedDecoy(Decoy, frozen=True, tag="observed-decoy"):
 
     Of the N records, o_x(c−1) of the N−o_x without x share a group with x, well mixed, and each
     publishes it with chance 1/c. The published count of x has mean o_x, so the operator is
-    completed by the release itself. It is exact for one value against the rest and an average over
-    the rest (errata S5), so its rows sum to 1 only up to the squares of the shares.
+    completed by the release itself. That is an average over the rest; between all values, P has
+    how often two of them meet in a group (errata S5), and rows that sum to 1.
 
     >>> whole = Decoy(values=3, groups=2).observed(np.array([40, 30, 30]))
     >>> whole.decoy_rates.round(4).tolist()
     [0.3333, 0.2143, 0.2143]
-    >>> whole.weights()[:, 1].round(2).tolist()
-    [-0.75, 2.75, -0.75]
+    >>> whole.matrix().round(2).tolist()
+    [[0.5, 0.25, 0.25], [0.33, 0.5, 0.17], [0.33, 0.17, 0.5]]
     """
 
     counts: Counts  # published counts by value
@@ -98,9 +98,9 @@ class ObservedDecoy(Decoy, frozen=True, tag="observed-decoy"):
         return np.asarray(share * (self.groups - 1) / (self.groups * rest))
 
     def matrix(self) -> FloatArray:
-        matrix = np.tile(self.decoy_rates, (self.values, 1))
-        np.fill_diagonal(matrix, 1 / self.groups)
-        return matrix
+        """P[x, y] = C[x, y]/(c·o_x), where values meet as evenly as they can: its rows sum to 1."""
+        (d, u), a = self._shape, self.meetings
+        return np.asarray(np.diag(d) + np.outer(u, a))
 
     def at_the_limit(self) -> IntArray:
         """Values that stand in every group as far as the release can tell: nothing about who has
@@ -110,10 +110,7 @@ class ObservedDecoy(Decoy, frozen=True, tag="observed-decoy"):
         return np.flatnonzero(1 - self.groups * share <= _DEVIATIONS * noise)
 
     def weights(self) -> FloatArray:
-        """W[y, x] = (1{y=x} − r_x)/(1/c − r_x), in closed form.
-
-        Raises `SingularOperator` where a value cannot be told from the eligibility limit.
-        """
+        """W; raises `SingularOperator` where a value cannot be told from the eligibility limit."""
         stuck = self.at_the_limit()
         if stuck.size:
             raise SingularOperator(
@@ -134,13 +131,6 @@ class ObservedDecoy(Decoy, frozen=True, tag="observed-decoy"):
             )
         return super().weights()
 
-    def inverse(self) -> Inverse:
-        """`weights`, without judgement: those of a value at the limit are not numbers."""
-        rate = self.decoy_rates
-        seen = 1 / self.groups - rate
-        seen[self.at_the_limit()] = np.nan
-        return Inverse.of_values(1 / seen, np.ones(self.values), -rate / seen)
-
     @cached_property
     def meetings(self) -> FloatArray:
         """a with C[x, y] = a_x·a_y for how many groups hold both x and y, as even as can be.
@@ -155,12 +145,11 @@ class ObservedDecoy(Decoy, frozen=True, tag="observed-decoy"):
             scaling = (scaling + wanted / rest) / 2
         return np.asarray(scaling)
 
-    def whole_inverse(self) -> Inverse:
-        """The inverse of P[x, y] = C[x, y]/(c·o_x), whose rows sum to 1: estimates add up.
+    def inverse(self) -> Inverse:
+        """Of P = diag(d) + u·aᵀ with u_x = a_x/(c·o_x), d_x = 1/c − u_x·a_x, so that estimates add
+        up; weights of a value at the limit are not numbers.
 
-        P = diag(d) + u·aᵀ with u_x = a_x/(c·o_x), d_x = 1/c − u_x·a_x. For one value it agrees with
-        `inverse` up to the squares of the shares; over several values the rounding of `inverse`
-        (errata S5) would add up to a bias.
+        For one value it is (1{y=x} − r_x)/(1/c − r_x) up to the squares of the shares.
         """
         a, (d, u) = self.meetings, self._shape
         diagonal, right = 1 / d, a / d
@@ -176,14 +165,6 @@ class ObservedDecoy(Decoy, frozen=True, tag="observed-decoy"):
         u = a / (self.groups * people)
         d = 1 / self.groups - u * a  # negative for common values: P is undone all the same
         return np.where(np.abs(d) < _LEAST, _LEAST, d), u
-
-    def whole_matrix(self) -> FloatArray:
-        """P, where values meet as evenly as they can."""
-        (d, u), a = self._shape, self.meetings
-        return np.asarray(np.diag(d) + np.outer(u, a))
-
-    def likelihood(self) -> FloatArray:
-        return self.whole_matrix()
 
     def near_the_limit(self) -> IntArray:
         """Values whose counts within a condition have error bars ten times as wide as others'."""

@@ -27,7 +27,7 @@ class DecoyEstimated(DrawnEstimated):
     """
 
     def __init__(self, moments: Moments, operator: ObservedDecoy, *, shrunk: bool = True) -> None:
-        self._operator, inverse = operator, operator.whole_inverse()
+        self._operator, inverse = operator, operator.inverse()
         # the published number of a value is that of its people on average
         rows, shown = float(sum(operator.counts)), np.maximum(operator.counts, _FEWEST)
         shares = shown / shown.sum()

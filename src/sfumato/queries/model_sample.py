@@ -68,7 +68,7 @@ def shown_chances(operator: Operator, counts: IntArray) -> tuple[FloatArray, Flo
 
     A value that several sub-tables hold is in each as often as the unbiased estimate says.
     """
-    matrix = operator.likelihood()
+    matrix = operator.matrix()
     if isinstance(operator, Parts):
         estimates = np.maximum(counts @ operator.weights(), 1e-3)
         symbol_codes, shares = operator.symbol_codes, operator.total(estimates)
