@@ -19,6 +19,7 @@ from sfumato.errors import UsageError
 from sfumato.guarantees import OddsGuarantee, parse_guarantee
 from sfumato.guarantees.words import ANYBODY
 from sfumato.mechanisms.perturbed import PerturbedPlan
+from sfumato.release import KINDS
 from sfumato.table.staging import stated_values
 
 _OF_OTHERS = {"partitioned": "who is in which part", "splu": "decoys", "sps": "who is sampled"}
@@ -52,7 +53,7 @@ def charge_of(run: Run, column: str, account: str, promised: str) -> Charge:
     """What a release draws in a column; refused where no product of odds says all that it tells."""
     promise, plan = parse_guarantee(promised), run.plan
     if not isinstance(promise, OddsGuarantee):
-        if plan.kind in ("bucketed", "generalized") and str(run.guarantee) == promised:
+        if KINDS[plan.kind].shows_values and str(run.guarantee) == promised:
             return Charge(account, None, Fraction(1))  # once, and nothing beside it
         raise UsageError(
             f"The ledger is for '{promised}', one release of everybody in buckets or ranges. For "

@@ -26,6 +26,7 @@ from sfumato.engines.stream import StreamSection, apply_plan, changed
 from sfumato.engines.whole import write_generalized
 from sfumato.mechanisms import CellPlan, Plan, RecordPlan, TablePlan
 from sfumato.profile import Profile
+from sfumato.release import KINDS
 from sfumato.table import Table
 from sfumato.table.spool import Spool
 from sfumato.table.staging import (
@@ -141,8 +142,8 @@ class LocalEngine:
             write(folder, columns, ordered, listed.__iter__, plan.first_buckets, many=many)
         else:
             write(folder, columns, ordered, many=many)
-        lists_values = plan.kind == "bucketed"
-        return Written(tuple(c.column(lists_values) for c in rows.columns), rows.number)
+        all_shown = KINDS[plan.kind].shows_values
+        return Written(tuple(c.column(all_shown) for c in rows.columns), rows.number)
 
 
 def rows_of_cells(

@@ -21,6 +21,7 @@ from sfumato.columns import Column, Kind, Range, Role, Values
 from sfumato.engines.spelling import Spelled
 from sfumato.errors import DataError
 from sfumato.public import Public, fitted, from_quasi, from_shown, from_stated
+from sfumato.release import KINDS
 from sfumato.table import Table
 from sfumato.table.staging import code_type, is_coded, ordered_domain, staged, stated_values
 
@@ -235,7 +236,7 @@ def from_domain(table: Table, name: str, what: T, lists_values: bool) -> Public[
 
 def domains_of(table: Table, kind: str) -> dict[str, Public[None]]:
     """What the domains of the sensitive columns follow from, in a release of this kind."""
-    lists = kind != "perturbed"
+    lists = KINDS[kind].shows_values
     return {name: from_domain(table, name, None, lists) for name in table.sensitive}
 
 

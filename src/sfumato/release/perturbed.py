@@ -25,6 +25,7 @@ class PerturbedRelease(Release):
     """
 
     kind: ClassVar[str] = "perturbed"
+    shows_values: ClassVar[bool] = False
     manifest: PerturbedManifest
 
     def part_column(self, column: str) -> str | None:

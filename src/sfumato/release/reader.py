@@ -44,6 +44,7 @@ class Release:
 
     # What differs by kind, as it is for most.
     side_files: ClassVar[tuple[str, ...]] = ()  # what there is beside the records
+    shows_values: ClassVar[bool] = True  # all sensitive values, as people have them
     operators: Mapping[str, Operator] = {}  # what the values of a sensitive column went through
     # by part: how many records, at most, stand for one that was drawn; None where all do
     scales: tuple[float, ...] | None = None
