@@ -194,11 +194,23 @@ def test_every_person_is_counted_alone(tmp_path: Path, enter: Any) -> None:
 @pytest.mark.parametrize(
     ("guarantee", "options", "complaint"),
     [
-        ("fine-rho-privacy(theta=2)", {"mechanism": "fine-grain"}, "With 'fine-grain' .*operator"),
-        ("rho-privacy(0.12, 0.2)", {"mechanism": "partitioned"}, "who is in which part"),
-        ("small-sum(4)", {"mechanism": "splu"}, "With 'splu' decoys follow"),
+        (
+            "fine-rho-privacy(theta=2)",
+            {"mechanism": "fine-grain"},
+            "its operator was fitted to counts",
+        ),
+        (
+            "rho-privacy(0.12, 0.2)",
+            {"mechanism": "partitioned"},
+            "'partitioned': who is in which part",
+        ),
+        ("small-sum(4)", {"mechanism": "splu"}, "decoys are other people's"),
         ("reconstruction-privacy(0.3, 0.3)", {"mechanism": "sps"}, "who is sampled"),
-        ("l-diversity(3)", {"mechanism": "optimal"}, "With 'optimal' a bucket"),
+        (
+            "l-diversity(3)",
+            {"mechanism": "optimal"},
+            "releases of the same people can be intersected",
+        ),
         (EACH, {"domain": None}, "The domain of column 'job' follows from who is in the table"),
         (EACH, {"ledger_promise": EACH}, "cannot be for another promise"),
         (EACH, {"ledger": None}, "needs its ledger="),
@@ -288,7 +300,7 @@ def test_only_ledgers_are_read(aged: pa.Table, tmp_path: Path) -> None:
     (tmp_path / "text").write_text('{"ledger": 2}')
     for name in ("table", "text"):
         (tmp_path / name).chmod(0o600)
-        with pytest.raises(DataError, match="not a file that 'publish ledger=' of this version"):
+        with pytest.raises(DataError, match="not a file that 'publish --ledger' of this version"):
             sf.publish(aged, EACH, to=tmp_path / "r", ledger=tmp_path / name, **KEYED)
     with pytest.raises(UsageError, match="would lie in the release"):
         sf.publish(aged, EACH, to=tmp_path / "r", ledger=tmp_path / "r" / "x", **KEYED)

@@ -22,7 +22,12 @@ from sfumato.mechanisms.perturbed import PerturbedPlan
 from sfumato.release import KINDS
 from sfumato.table.staging import stated_values
 
-_OF_OTHERS = {"partitioned": "who is in which part", "splu": "decoys", "sps": "who is sampled"}
+_WHY = {
+    "partitioned": "who is in which part follows from everybody's values",
+    "splu": "decoys are other people's values",
+    "sps": "who is sampled follows from counts",
+    "fine-grain": "its operator was fitted to counts",
+}
 
 
 class Charge(Struct, frozen=True):
@@ -62,11 +67,11 @@ def charge_of(run: Run, column: str, account: str, promised: str) -> Charge:
     operators = plan.operators if isinstance(plan, PerturbedPlan) and not plan.fitted else {}
     chosen_by_counts = run.mechanism is None and run.guarantee.against() != ANYBODY
     if column not in operators or chosen_by_counts:
-        what = _OF_OTHERS.get(run.chosen.name, "a bucket, an operator, or the choice of it,")
+        why = _WHY.get(run.chosen.name, "two releases of the same people can be intersected")
         raise UsageError(
-            f"A ledger multiplies how far draws raise odds. With '{run.chosen}' {what} follows "
-            "from other people's values, too, which no product covers. With --ledger use "
-            "--mechanism uniform, or fine-grain under fine-rho-privacy with limits."
+            f"A ledger multiplies how far draws raise odds, and no product covers '{run.chosen}': "
+            f"{'counts chose it' if chosen_by_counts else why}. With --ledger use --mechanism "
+            "uniform, or fine-grain under fine-rho-privacy with limits."
         )
     histogram = run.profile.histograms[column]
     if histogram.values != stated_values(column, run.table.domains.get(column)):

@@ -21,7 +21,6 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -29,26 +28,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec.structs import replace as changed
 
-from sfumato.draws import Draws, IntArray
+from sfumato.draws import Draws
 from sfumato.engines.charges import Charge, charge_of, used
-from sfumato.engines.marks import Matrix, aligned, marked_people, names_of_marks, says_who
+from sfumato.engines.ledger_rows import Met, State, joined, marks_of, says_who
 from sfumato.engines.run import Run
 from sfumato.errors import DataError, InfeasibleGuarantee, UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
 from sfumato.private import MODE, outside_release, private_file, require_private, writing_errors
 
 _HEADER = b"sfumato ledger 3"
-State = tuple[int, ...]  # numbers of charges
-
-
-class Met(NamedTuple):
-    """What happens to some people alike: what they held and come to hold, whether they are in the
-    release, and as bit k whether column k is drawn otherwise than before."""
-
-    held: State
-    after: State
-    here: bool
-    another: int
 
 
 class Ledger(msgspec.Struct, frozen=True):
@@ -92,41 +80,42 @@ class Ledger(msgspec.Struct, frozen=True):
             accounts=self.accounts | accounts,
             charges=charges,
             everybody=self.everybody if says_who(run) else (*self.everybody, *numbers),
-            marks=tuple(dict.fromkeys((*self.marks, *names_of_marks(run)))),
+            marks=tuple(dict.fromkeys((*self.marks, *marks_of(run)))),
         ), numbers
 
-    def checked(self, before: Ledger, columns: Sequence[str], met: Mapping[Met, int]) -> str:
+    def checked(self, before: Ledger, columns: Sequence[str], met: Met) -> str:
         """What the steward is told; refused where somebody is drawn otherwise than before, or more
         than is left."""
-        said, people = [], sum(met[m] for m in met if m.here)
-        for k, column in enumerate(columns):
+        left = []
+        for column in columns:
             account = self.accounts[column]
-            if another := sum(met[m] for m in met if m.another >> k & 1):
+            if met.another[column]:
                 raise InfeasibleGuarantee(
-                    f"Under this key file {another:,} of {people:,} people would be drawn another "
-                    f"time in column {column!r}: their value is not that of an earlier release, or "
-                    "the operator or domain is another. A visible change would prove that the "
-                    "value changed, and no change be evidence that it did not, so no promise holds "
-                    "of these releases together. Publish without --key-file: draws are fresh then, "
-                    "and charged to everybody in the table.",
+                    f"Under this key file {met.another[column]:,} of {met.people:,} people would "
+                    f"be drawn another time in column {column!r}: their value is not that of an "
+                    "earlier release, or their row, the operator or the domain is another. A "
+                    "visible change would prove that the value changed, and no change be evidence "
+                    "that it did not, so no promise holds of these releases together. Publish "
+                    "without --key-file: draws are fresh then, and charged to everybody in the "
+                    "table.",
                     witness=column,
                 )
-            if over := [m for m in met if self.used([m.after], account) > 1]:
-                who = f"{sum(met[m] for m in over):,} of {people:,} people"
+            if over := [move for move in met.moves if self.used([move[1]], account) > 1]:
+                people = f"{sum(met.moves[move] for move in over):,} of {met.people:,} people"
                 raise InfeasibleGuarantee(
-                    f"The ledger has no room for this release: for {who if people else 'everybody'}"
-                    f" it draws more in column {column!r} than is left of '{self.promise}', "
-                    f"{_left(before.used([m.held for m in over], account))}. Give a stricter "
+                    "The ledger has no room for this release: for "
+                    f"{people if met.people else 'everybody'} it draws more in column {column!r} "
+                    f"than is left of '{self.promise}', "
+                    f"{_left(before.used([held for held, _ in over], account))}. Give a stricter "
                     "guarantee, leave these people out, or publish as before under the key file "
                     "of an earlier release, which draws nothing new.",
                     witness=column,
                 )
-            said.append(f"{_left(self.used([m.after for m in met], account))} in {column!r}")
-        told = f"Ledger: left of '{self.promise}' for whoever was drawn most: {', '.join(said)}."
-        new = sum(met[m] for m in met if m.here and not m.held)
-        if new and before.charges:
-            told += f" {new:,} of {people:,} people are new to it: under another key than before "
-            told += "somebody is another person, charged with nothing from before."
+            left.append(f"{_left(self.used([m[1] for m in met.moves], account))} in {column!r}")
+        told = f"Ledger: left of '{self.promise}' for whoever was drawn most: {', '.join(left)}."
+        if met.new and before.charges:
+            told += f" {met.new:,} of {met.people:,} people are new to it: under another key than "
+            told += "before somebody is another person, charged with nothing from before."
         return told
 
 
@@ -180,70 +169,29 @@ def _entered(path: Path, before: Ledger, named: Mapping[str, str], run: Run) -> 
     """Enter a run, or refuse it before anything is written. The ledger takes its place before the
     release does: what was counted in vain protects too much, what was not counted too little."""
     after, numbers = before.with_release(run, named)
-    own = [2 + after.marks.index(name) for name in names_of_marks(run)]
-    met, states = Counter({Met((), (), False, 0): 0}), dict[State, int]({(): 0})
+    met, states = Met(moves=Counter({((), ()): 0})), dict[State, int]({(): 0})
     schema = pa.schema([(name, pa.uint64()) for name in ("who", "held", *after.marks)])
-    streams = _stored(path, before), marked_people(run, before.secret)
-    with private_file(path, "ledger", again=True) as file, writing_errors(path, "ledger"):
-        with pq.ParquetWriter(file, schema, compression="none", use_dictionary=["held"]) as writer:
-            for old, now in aligned(*streams):
-                rows, kind = _joined(old, now, own, len(schema), len(numbers))
-                kinds, place = np.unique(kind, return_inverse=True)
+    stored = path if before.charges else None
+    with private_file(path, "ledger", again=True) as file:
+        with (
+            writing_errors(path, "ledger"),
+            pq.ParquetWriter(file, schema, compression="none", use_dictionary=["held"]) as writer,
+        ):
+            for rows, kind_of_row in joined(stored, run, before.secret, after.marks, met):
+                kinds, place = np.unique(kind_of_row, return_inverse=True)
                 come_to = []
-                for code, people in zip(kinds.tolist(), np.bincount(place).tolist(), strict=True):
-                    one = _met(code, before, numbers)
-                    met[one] += people
-                    come_to.append(states.setdefault(one.after, len(states)))
+                for kind, people in zip(kinds.tolist(), np.bincount(place).tolist(), strict=True):
+                    held = before.states[kind >> len(numbers)]
+                    added = (number for k, number in enumerate(numbers) if kind >> k & 1)
+                    move = held, tuple(sorted((*held, *added)))
+                    met.moves[move] += people
+                    come_to.append(states.setdefault(move[1], len(states)))
                 rows[:, 1] = np.array(come_to, np.uint64)[place]
                 writer.write_batch(pa.RecordBatch.from_arrays(list(rows.T), schema=schema))
             after = changed(after, states=tuple(states))
             note = after.checked(before, run.table.sensitive, met)
             writer.add_key_value_metadata({_HEADER: msgspec.json.encode(after, enc_hook=str)})
         yield replace(run, notes=(*run.notes, note))
-
-
-def _stored(path: Path, ledger: Ledger) -> Iterator[Matrix]:
-    """The rows of a ledger; first of all none."""
-    yield np.zeros((0, 2 + len(ledger.marks)), np.uint64)
-    if not ledger.charges:
-        return
-    for batch in pq.ParquetFile(path, pre_buffer=False).iter_batches(1 << 17):
-        yield np.column_stack([column.to_numpy() for column in batch.columns])
-
-
-def _joined(
-    old: Matrix, now: Matrix, own: Sequence[int], width: int, columns: int
-) -> tuple[Matrix, Matrix]:
-    """The rows of both, with the marks of both, and as a number what `_met` says of each."""
-    both = np.sort(np.concatenate([old[:, 0], now[:, 0]]), kind="stable")  # merges two runs
-    who = both[np.append(both[1:] != both[:-1], True)[: len(both)]]
-    rows, here = np.zeros((len(who), width), np.uint64, "F"), _places(now[:, 0], who)
-    rows[:, 0] = who
-    rows[_places(old[:, 0], who), : old.shape[1]] = old
-    drawn = np.full(len(now), 1 << 2 * columns, np.uint64)
-    for k in range(columns):
-        known = mark = np.zeros(len(now), np.uint64)
-        if own:
-            known, mark = rows[here, own[k]].copy(), now[:, 1 + k]
-            rows[here, own[k]] = np.where(known == 0, mark, known)
-        drawn += (known == 0).astype(np.uint64) << np.uint64(columns + k)
-        drawn += ((known != 0) & (known != mark)).astype(np.uint64) << np.uint64(k)
-    kind = rows[:, 1] << np.uint64(1 + 2 * columns)
-    kind[here] += drawn
-    return rows, kind
-
-
-def _places(some: Matrix, who: Matrix) -> slice | IntArray:
-    """Where some of the people stand among these."""
-    return slice(None) if len(some) == len(who) else np.searchsorted(who, some)
-
-
-def _met(kind: int, before: Ledger, numbers: Sequence[int]) -> Met:
-    mask = (1 << len(numbers)) - 1
-    held = before.states[kind >> 1 + 2 * len(numbers)]
-    adds = kind >> len(numbers) & mask
-    after = (*held, *(number for k, number in enumerate(numbers) if adds >> k & 1))
-    return Met(held, tuple(sorted(after)), bool(kind >> 2 * len(numbers) & 1), kind & mask)
 
 
 def _left(used: Fraction | float) -> str:
