@@ -156,7 +156,7 @@ class _Groups(Mechanism):
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> GroupsPlan:
         assert isinstance(guarantee, LDiversity)
-        histogram = one_column(profile, self.name, guarantee)
+        histogram = one_column(profile, self.name)
         guarantee.require_feasible(histogram)
         return self.plan_class(histogram, tuple(guarantee.ceilings(histogram)))
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -221,3 +223,28 @@ def test_copies_do_not_give_the_largest_share_away() -> None:
     sampled = (samples > 0) & (samples < sizes)
     assert sampled.sum() > 1000
     assert (np.abs(guess - truth) <= truth / 10).sum() <= 0.1 * sampled.sum()
+
+
+def test_the_nearest_chance_takes_few_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The largest hundredth that some group allows, as trying them all from above finds it."""
+    asked: list[Fraction] = []
+    allows = SampledPlan.allows
+
+    def counted(plan: SampledPlan, chance: Fraction) -> bool:
+        asked.append(chance)
+        return allows(plan, chance)
+
+    generator = np.random.default_rng(3)
+    profile, promise = random_profile(generator), ReconstructionPrivacy("0.3", "0.97", "0.9")
+    monkeypatch.setattr(SampledPlan, "allows", counted)
+    with pytest.raises(InfeasibleGuarantee) as refused:
+        parse_mechanism("sps(merge=none)").plan(profile, promise, Draws.from_seed(1))
+    assert 1 <= len(asked) <= 7
+    nearest = refused.value.nearest
+    assert nearest is not None
+    reached = parse_guarantee(nearest)
+    assert isinstance(reached, ReconstructionPrivacy)
+    parse_mechanism("sps(merge=none)").plan(profile, reached, Draws.from_seed(1))
+    above = replace(reached, chance=reached.chance + Fraction(1, 100))
+    with pytest.raises(InfeasibleGuarantee):
+        parse_mechanism("sps(merge=none)").plan(profile, above, Draws.from_seed(1))

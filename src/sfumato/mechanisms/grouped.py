@@ -203,7 +203,7 @@ class GroupingMechanism(Mechanism):
         return None
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> GroupedPlan:
-        histogram = one_column(profile, self.name, guarantee)
+        histogram = one_column(profile, self.name)
         guarantee.require_feasible(histogram)
         ceilings = tuple(guarantee.ceilings(histogram))
         return GroupedPlan(histogram, ceilings, self.window(guarantee))

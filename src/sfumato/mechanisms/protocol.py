@@ -179,7 +179,7 @@ class CellPlan(Plan):
         """The published rows, in runs that fit into memory."""
 
 
-def one_column(profile: Profile, mechanism: str, promise: Guarantee) -> Histogram:
+def one_column(profile: Profile, mechanism: str) -> Histogram:
     """The only sensitive column, for a mechanism that publishes one."""
     if len(profile.histograms) != 1:
         raise UsageError(

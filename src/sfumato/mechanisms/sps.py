@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, cast
@@ -55,7 +57,7 @@ class SamplingPerturbingScaling(Mechanism):
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> SampledPlan:
         assert isinstance(guarantee, ReconstructionPrivacy)
-        histogram = one_column(profile, self.name, guarantee)
+        histogram = one_column(profile, self.name)
         guarantee.require_feasible(histogram)
         assert profile.cells is not None
         m = len(histogram.values)
@@ -93,9 +95,7 @@ class SamplingPerturbingScaling(Mechanism):
         )
 
     def _nearest(self, plan: SampledPlan, guarantee: ReconstructionPrivacy) -> str | None:
-        """The largest chance, in hundredths, that some group allows."""
-        for hundredths in range(int(guarantee.chance * 100), 0, -1):
-            chance = Fraction(hundredths, 100)
-            if chance < guarantee.chance and plan.allows(chance):
-                return str(replace(guarantee, chance=chance))
-        return None
+        """The largest chance, in hundredths, that some group allows: it allows all below, too."""
+        below = range(1, math.ceil(guarantee.chance * 100))
+        allowed = bisect_left(below, True, key=lambda k: not plan.allows(Fraction(k, 100)))
+        return str(replace(guarantee, chance=Fraction(allowed, 100))) if allowed else None

@@ -101,10 +101,7 @@ class Limits:
 
     def of(self, codes: IntArray) -> Limits:
         """The limits of some values."""
-        part = Limits(tuple(self.ceilings[code] for code in codes.tolist()), self.distinct)
-        tops, bottoms = self._fractions
-        part.__dict__["_fractions"] = (tops[codes], bottoms[codes])  # known, so not found again
-        return part
+        return Limits(tuple(self.ceilings[code] for code in codes.tolist()), self.distinct)
 
     @cached_property
     def first_sizes(self) -> IntArray:

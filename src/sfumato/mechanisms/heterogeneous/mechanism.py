@@ -143,7 +143,7 @@ class HeterogeneousGeneralization(Mechanism):
         ]
 
     def plan(self, profile: Profile, guarantee: Guarantee, draws: Draws) -> HeterogeneousPlan:
-        histogram = one_column(profile, self.name, guarantee)
+        histogram = one_column(profile, self.name)
         guarantee.require_feasible(histogram)
         ceilings = tuple(guarantee.ceilings(histogram))
         diverse = isinstance(guarantee, LDiversity) and guarantee.open is None
