@@ -17,6 +17,7 @@ from sfumato.datasets import hospital
 from sfumato.engines.publishing import publish
 from sfumato.errors import DataError
 from sfumato.operators import Uniform
+from tests import tables
 
 ROLES = {"quasi": "row,age,sex", "sensitive": "admission", "person": "patient"}
 WAYS = {
@@ -63,6 +64,16 @@ def test_limits_that_follow_the_shares_of_drawn_rows_fail_no_honest_release(
         sf.publish(stays, promise, mechanism=way, to=release, receipt=receipt, **ROLES)
         assert sf.audit(stays, release).holds is not False
         assert sf.audit(stays, release, receipt=receipt).holds
+
+
+def test_two_sensitive_columns_of_people_fail_no_honest_release(tmp_path: Path) -> None:
+    """What columns tell together was counted of all rows, and of drawn ones: 23 of 37 failed."""
+    table, roles = tables.table("stays-two"), tables.TABLES["stays-two"].roles
+    for number in range(12):
+        release = tmp_path / str(number)
+        sf.publish(table, "rho-privacy(0.3, 0.6)", mechanism="uniform", to=release, **roles)
+        report = sf.audit(table, release)
+        assert report.holds, report
 
 
 def test_the_person_column_is_needed(stays: pa.Table, tmp_path: Path) -> None:

@@ -182,6 +182,6 @@ def test_a_missing_value_that_nobody_shows_is_not_in_the_domain() -> None:
     )
     town = CodedColumn(table, "town", pa.array(["Rome", None]))
     town.add(pa.array([0]))
-    assert town.column().domain == Values(("Rome",))
+    assert town.column().value.domain == Values(("Rome",))
     town.add(pa.array([1]))
-    assert CodedColumn(table, "town", town.values).column().domain == Values(())
+    assert CodedColumn(table, "town", town.values).column().value.domain == Values(())
