@@ -58,9 +58,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, st
         "described release": (sf.describe(made.release), "1 in 2"),
         "Report": (sf.report(opened, out=folder / "report"), "Not audited"),
         "Comparison": (
-            sf.compare(
-                table, ["l-diversity(2)"], out=folder / "page", questions=10, attacks=[], jobs=1
-            ),
+            sf.compare(table, ["l-diversity(2)"], out=folder / "page", questions=10, attacks=[]),
             "1 candidate",
         ),
     }

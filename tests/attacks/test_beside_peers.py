@@ -30,7 +30,7 @@ def test_every_line_is_measured_and_the_others_are_skipped_by_name(
 ) -> None:
     monkeypatch.delenv(PYTHON, raising=False)
     monkeypatch.setattr(peers, "OURS", peers.OURS[3:4])
-    monkeypatch.setattr(peers, "THEIRS", peers.THEIRS[1:2])
+    monkeypatch.setattr(peers, "THEIRS", peers.THEIRS[:1])
     lines = list(peers.measured(table, questions=24, targets=100))
     assert [len(line) for line in lines] == [len(peers.HEADS)] * 4
     assert [line[0].split(", ")[-1] for line in lines[:2]] == ["uniform", "mondrian"]
