@@ -174,9 +174,9 @@ def test_people_of_one_bucket_exchange_their_values_and_nothing_is_another(
 ODDS: dict[str, tuple[str, dict[str, Any]]] = {
     "uniform": ("rho-privacy(0.2, 0.5)", {}),
     "theta": ("fine-rho-privacy(theta=3)", {"mechanism": "uniform"}),
-    "limits": ("fine-rho-privacy(limits=a:0.1:0.4;b:0.2:0.5:2;c:1/3:0.6;*:0.15:0.5)", {}),
+    "limits": ("fine-rho-privacy(limits=a:0.1:0.4;b:0.2:0.5;c:1/3:0.6;*:0.15:0.5)", {}),
     "records": (
-        "fine-rho-privacy(limits=a:0.1:0.4;b:0.2:0.5:2;c:1/3:0.6;*:0.15:0.5)",
+        "fine-rho-privacy(limits=a:0.1:0.4;b:0.2:0.5;c:1/3:0.6;*:0.15:0.5)",
         {"mechanism": "fine-grain"},
     ),
     "loose": (

@@ -132,13 +132,19 @@ class Facts:
         sizes = sorted(part["size"] for part in self.plan["sizes"] if part["buckets"])
         certainties = [
             f"{size} records, knowing all but one leaves a certainty of "
-            f"{certainty(size, fakes, size - 1)}"
+            f"{'at least ' if fakes else ''}{certainty(size, fakes, size - 1)}"
             for size in sorted({sizes[0], sizes[-1]} if sizes else ())
         ]
         if certainties:
             yield (
                 "Whoever knows the values of others in a bucket is surer of the rest: in a bucket "
                 f"of {'; of '.join(certainties)}."
+            )
+        if fakes:
+            yield (
+                "Fakes follow how common values are but for chance, and the manifest says how many "
+                "people have each value: whoever counts how often it is listed knows with which "
+                "chance it is a fake, and of a value listed no more often that it is none."
             )
         if self.plan.get("association"):
             yield (
