@@ -12,8 +12,9 @@ twice the error of a share by the scatter between publications, or twice the bin
 larger. `identified` are answers whose interval is not simply what is possible or certain: at
 99.99 %, asked of every fourth publication, it is wider. `always outside` is the share of answers
 whose interval misses the truth in every publication; `none` is that of answers without a finite
-interval, though the truth has a number. CENSUS, ADULT and COIL need SFUMATO_DATA. This is also the
-harness of the tests.
+interval, though the truth has a number. CENSUS, ADULT and COIL need SFUMATO_DATA. Tables with
+several sensitive columns are asked about each, by itself and together with a value of the next one
+(`WITHIN`). This is also the harness of the tests.
 """
 
 from __future__ import annotations
@@ -32,16 +33,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import sfumato as sf
+from benchmarks.associated import hospital, kdd
 from benchmarks.measure import DATA, adult, census, generated, report
 from sfumato.errors import QueryError, SfumatoError
 
 SIZES = ((0, 0), (1, 10), (11, 50), (51, 200), (201, 2_000), (2_001, 10**9))
 STRATA = ((0, 1 / 2), (1 / 2, 2), (2, 5), (5, np.inf))
 LEAST, FEWEST = 0.93, 100
-OF_CONDITIONS = {"COUNT": 1, "MEDIAN": 4}  # under what part an aggregate is asked; else half
+OF_CONDITIONS = {
+    "COUNT": 1,
+    "WITHIN": 1,
+    "MEDIAN": 4,
+}  # under what part an aggregate is asked; else half
 SURE = 0.9999  # an interval that is no wider at this confidence ends at what is possible
 AGGREGATES = {  # of x, the summed column, and y, another numeric one
     "COUNT": "COUNT(*)",
+    "WITHIN": "COUNT(*)",
     "SUM": "SUM({x})",
     "AVG": "AVG({x})",
     "MEDIAN": "MEDIAN({x})",
@@ -60,6 +67,9 @@ MECHANISMS = {  # what is published: mechanism, guarantee
     "optimal, l-diversity": ("optimal", "l-diversity(5)"),
     "optimal, f-privacy": ("optimal", "f-privacy(theta=2, floor=0.05)"),
     "optimal, beta-likeness": ("optimal", "beta-likeness(2)"),
+    "optimal, enhanced": ("optimal", "enhanced-beta-likeness(2)"),
+    "local, f-privacy": ("local", "f-privacy(theta=2, floor=0.05)"),
+    "local, enhanced": ("local", "enhanced-beta-likeness(2)"),
     "two-size": ("optimal(objective=two-size)", "l-diversity(5)"),
     "local": ("local", "l-diversity(5)"),
     "optimal with fakes": ("optimal(fakes=1)", "l-diversity(5)"),
@@ -72,12 +82,29 @@ MECHANISMS = {  # what is published: mechanism, guarantee
 
 @dataclass(frozen=True)
 class Source:
-    """A table: how it is read, its sensitive column, and the numeric columns x and y."""
+    """A table: how it is read, its sensitive column, and the numeric columns x and y.
+
+    `beside` are further sensitive columns, `open` what f-privacy need not protect in them.
+    """
 
     read: Callable[[], pa.Table]
     sensitive: str
     x: str
     y: str
+    beside: tuple[str, ...] = ()
+    open: str | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.sensitive, *self.beside)
+
+    def promise(self, guarantee: str) -> str | dict[str, str]:
+        """By column, where there are several."""
+        if self.open is None:
+            return guarantee
+        opened = guarantee.replace(")", f", open={self.open})")
+        few = self.beside[-1:] if guarantee.startswith("f-privacy") else ()
+        return {name: opened if name in few else guarantee for name in self.columns}
 
 
 def _adult() -> pa.Table:
@@ -98,6 +125,10 @@ SOURCES = {
     "sal500k": Source(lambda: census("salary_class"), "salary_class", "age", "education"),
     "adult": Source(_adult, "occupation", "age", "hours_per_week"),
     "coil": Source(_coil, "MOSTYPE", "MGEMLEEF", "MGEMOMV"),
+    "kdd": Source(lambda: kdd(40_000, 1), "work", "age", "age", ("job", "veteran"), "v0"),
+    "hospital": Source(
+        lambda: hospital(40_000, 1), "diagnosis", "age", "age", ("treatment", "outcome"), "o0"
+    ),
 }
 
 
@@ -168,7 +199,7 @@ class Answers:
 def condition(people: pa.Table, source: Source, draw: np.random.Generator) -> str:
     """What a random person satisfies: one to three columns, half of the numeric ones as ranges."""
     person = int(draw.integers(people.num_rows))
-    quasi = [name for name in people.column_names if name != source.sensitive]
+    quasi = [name for name in people.column_names if name not in source.columns]
     terms = []
     for column in draw.choice(quasi, min(int(draw.integers(1, 4)), len(quasi)), replace=False):
         value = people[str(column)][person].as_py()
@@ -192,20 +223,20 @@ def measure(
     aggregates: Sequence[str] = ("COUNT",),
 ) -> dict[str, Answers]:
     """Publish and ask. The same seed draws the same conditions and releases."""
-    quasi = [name for name in people.column_names if name != source.sensitive]
+    quasi = [name for name in people.column_names if name not in source.columns]
     draw = np.random.default_rng(seed)
     wheres = [condition(people, source, draw) for _ in range(conditions)]
     asked = Questions.of(people, source, wheres, aggregates, draw)
-    rows: dict[str, list[list[float]]] = {name: [] for name in aggregates}
+    rows: dict[str, list[list[float]]] = {name: [] for name, *_ in asked.texts}
     for publication in range(publications):
         with tempfile.TemporaryDirectory() as folder:
             sf.publish(
                 people,
-                guarantee,
+                source.promise(guarantee),
                 to=Path(folder, "release"),
                 mechanism=mechanism,
                 quasi=quasi,
-                sensitive=source.sensitive,
+                sensitive=list(source.columns),
                 seed=seed + publication,
             )
             release = sf.open(Path(folder, "release"))
@@ -223,8 +254,7 @@ def measure(
 class Questions:
     """The questions of a run, each with its true answers by value."""
 
-    sensitive: str
-    shares: dict[object, float]
+    shares: list[dict[object, float]]  # of every value, by question
     texts: list[tuple[str, str]]  # aggregate, SQL with columns v, n and a
     truths: list[dict[object, tuple[int, float | None]]]
 
@@ -237,30 +267,35 @@ class Questions:
         aggregates: Sequence[str],
         draw: np.random.Generator,
     ) -> Questions:
-        values = people[source.sensitive].to_pylist()
-        names, counts = np.unique(np.array(values, object), return_counts=True)
-        common = names[np.argsort(-counts)][:12]
-        texts = []
-        words = {"x": source.x, "y": source.y, "s": source.sensitive}
-        for number, where in enumerate(wheres):
-            for name in aggregates:
-                if number * OF_CONDITIONS.get(name, 2) >= len(wheres):
-                    continue
-                if name in AGGREGATES:
-                    sql = f"SELECT {source.sensitive} AS v, COUNT(*) AS n, {AGGREGATES[name]} AS a "
-                    sql += f"FROM release WHERE {where} GROUP BY {source.sensitive}"
-                    texts.append((name, sql.format(**words)))
-                    continue
-                for _ in range(3):
-                    first, second = map(repr, draw.choice(common, 2, replace=False).tolist())
-                    sql = TOGETHER[name].format(first=first, second=second, **words)
-                    sql = f"SELECT 0 AS v, COUNT(*) AS n, {sql} AS a FROM release WHERE {where}"
-                    texts.append((name, sql))
+        texts, shares = [], []
+        for column, other in zip(source.columns, np.roll(source.columns, -1), strict=True):
+            share, words = _shares(people, column), {"x": source.x, "y": source.y, "s": column}
+            common = np.array(list(share)[:12], object)
+            given = list(_shares(people, str(other)))[:12]
+            for number, where in enumerate(wheres):
+                for name in aggregates:
+                    if number * OF_CONDITIONS.get(name, 2) >= len(wheres):
+                        continue
+                    key = f"{name} of {column}" if source.beside else name
+                    if name in AGGREGATES:
+                        within = where
+                        if name == "WITHIN":
+                            within = f"{where} AND {other} = {given[number % len(given)]!r}"
+                        sql = f"SELECT {column} AS v, COUNT(*) AS n, {AGGREGATES[name]} AS a "
+                        sql += f"FROM release WHERE {within} GROUP BY {column}"
+                        texts.append((key, sql.format(**words)))
+                        shares.append(share)
+                        continue
+                    for _ in range(3):
+                        first, second = map(repr, draw.choice(common, 2, replace=False).tolist())
+                        sql = TOGETHER[name].format(first=first, second=second, **words)
+                        sql = f"SELECT 0 AS v, COUNT(*) AS n, {sql} AS a FROM release WHERE {where}"
+                        texts.append((key, sql))
+                        shares.append(share)
         with duckdb.connect() as raw:
             raw.register("release", people)
             truths = [{v: (n, a) for v, n, a in raw.execute(s).fetchall()} for _, s in texts]
-        share = dict(zip(names.tolist(), (counts / len(values)).tolist(), strict=True))
-        return cls(source.sensitive, share, texts, truths)
+        return cls(shares, texts, truths)
 
     def ask(self, release: sf.OpenedRelease, *, surer: bool) -> Iterator[tuple[str, list[float]]]:
         """By answer: its number, the true and the independent count, and the interval; asked again
@@ -269,8 +304,9 @@ class Questions:
         def answered(sql: str, confidence: float) -> dict[object, dict[str, Any]]:
             return {row.get("v", 0): row for row in release.sql(sql, confidence=confidence).rows()}
 
-        places = {value: place for place, value in enumerate([*self.shares, 0])}
-        for number, ((name, sql), truth) in enumerate(zip(self.texts, self.truths, strict=True)):
+        asked_questions = zip(self.texts, self.shares, self.truths, strict=True)
+        for number, ((name, sql), shares, truth) in enumerate(asked_questions):
+            places = {value: place for place, value in enumerate([*shares, 0])}
             asked = sql.replace("0 AS v, ", "")
             try:
                 rows = answered(asked, 0.95)
@@ -279,7 +315,7 @@ class Questions:
             wider = answered(asked, SURE) if surer else {}
             matching = sum(n for n, _ in truth.values())
             largest = max((row["a"] or 0 for row in rows.values()), default=0)
-            nobody = (0, 0 if name in ("COUNT", "SUM") else None)
+            nobody = (0, 0 if name.split()[0] in ("COUNT", "WITHIN", "SUM") else None)
             for value in {**rows, **truth}:
                 count, true = truth.get(value, nobody)
                 if true is None or true != true:
@@ -292,13 +328,21 @@ class Questions:
                     [
                         number * 1000 + places[value],
                         count,
-                        matching * self.shares.get(value, 1.0),
+                        matching * shares.get(value, 1.0),
                         rows.get(value, {}).get("a") == largest,
                         low - room <= true <= high + room if low == low else low,
                         high - low,
                         surer and not (lowest > low - room and highest < high + room),
                     ],
                 )
+
+
+def _shares(people: pa.Table, column: str) -> dict[object, float]:
+    """Of every value, the most frequent first."""
+    names, counts = np.unique(np.array(people[column].to_pylist(), object), return_counts=True)
+    order = np.argsort(-counts)
+    shares = counts[order] / people.num_rows
+    return dict(zip(names[order].tolist(), shares.tolist(), strict=True))
 
 
 def ends_of(row: dict[str, Any]) -> tuple[float, float]:
@@ -323,7 +367,8 @@ def lines_of(table: str, name: str, measured: dict[str, Answers]) -> Iterator[li
             f"{'' if cell.is_low else 'perhaps '}{cell} of {cell.number} ({group})"
             for group, cell in below
         ]
-        top = answers.coverage(answers.largest == 1) if aggregate == "COUNT" else None
+        counts = aggregate.split()[0] in ("COUNT", "WITHIN")
+        top = answers.coverage(answers.largest == 1) if counts else None
         yield [
             table,
             name,
@@ -342,13 +387,13 @@ def lines_of(table: str, name: str, measured: dict[str, Answers]) -> Iterator[li
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("tables", nargs="*", default=list(SOURCES))
+    one_column = [name for name, source in SOURCES.items() if not source.beside]
+    parser.add_argument("tables", nargs="*", default=one_column)
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--publications", type=int, default=8)
     parser.add_argument("--conditions", type=int, default=16)
     parser.add_argument("--mechanism", action="append", choices=MECHANISMS)
-    every = (*AGGREGATES, *TOGETHER)
-    parser.add_argument("--aggregate", action="append", choices=every)
+    parser.add_argument("--aggregate", action="append", choices=[*AGGREGATES, *TOGETHER])
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -360,6 +405,9 @@ def main() -> None:
         people = people.take(pa.array(np.sort(chosen)))
         for name in options.mechanism or MECHANISMS:
             mechanism, guarantee = MECHANISMS[name]
+            aggregates = [*AGGREGATES, *TOGETHER]
+            if not source.beside:
+                aggregates.remove("WITHIN")
             try:
                 answers = measure(
                     people,
@@ -368,7 +416,7 @@ def main() -> None:
                     mechanism,
                     publications=options.publications,
                     conditions=options.conditions,
-                    aggregates=options.aggregate or every,
+                    aggregates=options.aggregate or aggregates,
                 )
             except SfumatoError as error:
                 print(f"\n{name} on {table}: {error}")

@@ -53,7 +53,7 @@ def moments(groups: list[np.ndarray], bucket: np.ndarray, weight: np.ndarray) ->
 
 
 def read(estimator: Estimator, told: Moments, weight: str = "n") -> Totals:
-    """Every value of every class is a row of its own."""
+    """Every value of every class is a row of its own; there are `VALUES`."""
     forms = Forms.of(
         np.zeros(told.classes, np.int64), np.arange(VALUES)[None, :], np.array([0, VALUES])
     )

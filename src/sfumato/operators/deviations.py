@@ -23,6 +23,8 @@ from sfumato.operators.shrinkage import likeliest_spread
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+    from sfumato.operators.marks import MarkTable
+
 _TOLD = 1e-7  # of the largest eigenvalue: directions with less tell nothing
 # chosen on the first half of occ100k (methods, 10.3)
 _DIFFER = 0.3  # of what a value has beyond independence: how far blocks differ in it
@@ -35,9 +37,10 @@ class BlockTable:
     """All blocks of a release: `first` bucket, real records, and by value what is listed and shown
     on average; by bucket the `shares` of the values, and how many values it lists.
 
-    `together` has a row for each block: C_k, flat. With fake values among the listed ones, D and C
-    are scaled to the real records, and `shown` is what the shares of the real ones would show.
-    Values may be combinations of several columns, by their `codes`.
+    With fake values among the listed ones, D and C are scaled to the real records, and `shown` is
+    what the shares of the real ones would show.
+    Values may be combinations of several columns, by their `codes`. With `marks` the buckets list
+    other columns, too, and `asked` says which of their combinations have a value.
     """
 
     first: IntArray
@@ -45,10 +48,11 @@ class BlockTable:
     counts: FloatArray  # real records by (block, value)
     listed: FloatArray  # D_k
     shown: FloatArray  # Mᵀ·counts
-    together: csr_array
     shares: csr_array
     sizes: FloatArray
     codes: tuple[IntArray, ...] = ()
+    marks: MarkTable | None = None
+    asked: csr_array | None = None
 
     @classmethod
     def of(
@@ -69,20 +73,18 @@ class BlockTable:
         >>> table.rows.tolist(), table.together.toarray()[1].reshape(3, 3).tolist()
         ([4.0, 4.0], [[0.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 1.0, 1.0]])
         """
-        from scipy.sparse import csr_array, vstack
-
         ends = [*first[1:].tolist(), len(sizes)]
-        listed, rows, shown, flat = [], [], [], []
+        listed, rows, shown = [], [], []
         for number, (low, high) in enumerate(zip(first.tolist(), ends, strict=True)):
             inside = shares if len(first) == 1 else shares[low:high]
             whole = np.rint(sizes[low:high] @ inside)
             real = whole if counts is None else counts[number]
             scale = float(real.sum()) / max(float(whole.sum()), 1.0)
-            met = met_often(inside, sizes[low:high])
-            shown.append(met @ (real / np.maximum(whole, 1.0)))
+            # without fakes values are shown as often as they are listed
+            met = counts is not None and met_often(inside, sizes[low:high])
+            shown.append(whole if counts is None else met @ (real / np.maximum(whole, 1.0)))
             listed.append(whole * scale)
             rows.append(max(float(real.sum()), 1.0))
-            flat.append(csr_array(met * scale).reshape((1, len(whole) ** 2)))
         every = np.stack(listed) if counts is None else counts
         return cls(
             first,
@@ -90,11 +92,23 @@ class BlockTable:
             every,
             np.stack(listed),
             np.stack(shown),
-            csr_array(vstack(flat)),
             shares,
             np.asarray(sizes, np.float64),
             codes,
         )
+
+    @cached_property
+    def together(self) -> csr_array:
+        """C_k, flat, by block."""
+        from scipy.sparse import csr_array, vstack
+
+        flat = []
+        ends = [*self.first[1:].tolist(), len(self.sizes)]
+        for number, (low, high) in enumerate(zip(self.first.tolist(), ends, strict=True)):
+            met = met_often(self.shares[low:high], self.sizes[low:high])
+            scale = self.listed[number].sum() / max(float(self.sizes[low:high].sum()), 1.0)
+            flat.append(csr_array(met * scale).reshape((1, self.listed.shape[1] ** 2)))
+        return csr_array(vstack(flat))
 
     @cached_property
     def one_block(self) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -22,7 +22,7 @@ noise has no end: what needs them is between what is possible. So is every count
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
@@ -34,6 +34,7 @@ from sfumato.limits import current_limits
 from sfumato.operators.base import FloatArray
 from sfumato.operators.deviations import BlocksOfGroup, BlockTable, Deviations
 from sfumato.operators.estimator import (
+    BELIEVED,
     Ends,
     Estimated,
     Forms,
@@ -45,6 +46,7 @@ from sfumato.operators.estimator import (
     sum_by,
     summed,
 )
+from sfumato.operators.marks import MarkDeviations, MarkSystem
 from sfumato.operators.shrinkage import added_up
 
 _AT_ONCE = 1 << 21  # numbers of one kind of matrix that are made at the same time
@@ -73,7 +75,7 @@ class ListedEstimated(Estimated):
         pool = self._whole if moments.pool is None else moments.pool[self._whole]
         self.moments = replace(moments, classes=len(distinct), of=of.reshape(-1), pool=pool)
         self._sums: dict[tuple[Hashable, ...], Any] = {}
-        self._fits: list[tuple[IntArray, Deviations]] = []
+        self._fits: list[tuple[IntArray, Deviations | MarkDeviations]] = []
         self._counts: dict[Hashable, FloatArray] = {}
 
     @cached_property
@@ -164,17 +166,22 @@ class ListedEstimated(Estimated):
             start.append(parts @ self.table.counts + residual[-1])
         return np.stack(start, axis=2), np.stack(residual, axis=2)
 
-    def fits(self) -> Iterator[tuple[IntArray, Deviations]]:
+    def fits(self) -> Iterator[tuple[IntArray, Deviations | MarkDeviations]]:
         """Some classes at a time, with their δ."""
         if self._fits:
             yield from self._fits
             return
         loose, kept = self.free, []
         size = self.values if len(self.table.rows) == 1 else self.values**2
+        if self.is_mixed:
+            size = max(self.values, len(self.table.sizes))
         for low in range(0, self.moments.classes, max(_AT_ONCE // size, 1)):
             current_limits().check()
             some = np.arange(low, min(low + max(_AT_ONCE // size, 1), self.moments.classes))
-            if len(self.table.rows) == 1 or self.values > _MOST_VALUES:
+            deviations: Deviations | MarkDeviations
+            if self.is_mixed:
+                deviations = self._mixed(loose, some)
+            elif len(self.table.rows) == 1 or self.values > _MOST_VALUES:
                 deviations = Deviations.shared(
                     self.table, loose[some], self.shown[1][some], self.reference[some]
                 )
@@ -186,6 +193,43 @@ class ListedEstimated(Estimated):
                 kept.append((some, deviations))
             yield some, deviations
         self._fits = kept
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether buckets list other columns, too, whose marks deviate with those asked for."""
+        return self.table.marks is not None
+
+    def _mixed(self, loose: Any, some: IntArray) -> MarkDeviations:
+        """What the marks of some classes deviate by."""
+        from scipy.sparse import csr_array
+
+        table, marks, beyond = self.table, self.table.marks, []
+        assert marks is not None
+        for weight in self.weights:
+            at = self.moments.of, self.moments.shown[0]
+            shape = self.moments.classes, len(table.sizes)
+            lined = csr_array((self.moments.sums[(weight,)], at), shape=shape)[some].toarray()
+            expected = (self.by_block(weight)[some] @ marks.in_block).toarray() * table.sizes
+            beyond.append((lined - expected).T)
+        by_bucket, reference = np.stack(beyond, axis=2), self.reference[some]
+        free = loose[some].toarray()
+        if len(table.rows) == 1:
+            return MarkDeviations.of(
+                marks.one_block, by_bucket, free[:, 0], reference, table.asked, table.shares
+            )
+        return MarkDeviations.joined(
+            [
+                MarkDeviations.of(
+                    MarkSystem(marks, free[number]),
+                    by_bucket[:, number : number + 1],
+                    np.ones(1),
+                    reference[number : number + 1],
+                    table.asked,
+                    table.shares,
+                )
+                for number in range(len(some))
+            ]
+        )
 
     def _blocks_of(self, loose: Any, number: int) -> BlocksOfGroup:
         """The blocks that a class is partly in."""
@@ -341,16 +385,46 @@ class _Sums:
         untold = np.einsum("iir->ir", unseen > _UNSEEN * needed)
         if name == "inverse":
             values[untold], left = np.nan, noise
-        else:
+        elif not self._estimated.is_mixed:
             prior = Prior(self._by_row("shown"), chance, spread)
         possible = quotients_of(self._statistics, self._estimated.moments, self._forms)
         present = np.stack([self._present(statistic) for statistic in self._statistics])
         estimates = Totals(
             values, unbiased, present, chance + noise, chance + left, possible, prior
         )
-        if prior is not None and len(values) == 1 and self._statistics[0].is_count:
-            ends = partial(self._count_ends, estimates, untold[0])
+        if name != "inverse" and len(values) == 1 and self._statistics[0].is_count:
+            around: Callable[[float], Ends] = partial(self._told_ends, estimates)
+            if self._estimated.is_mixed:
+                around = partial(self._believed_ends, estimates, chance[0, 0])
+            ends = partial(self._count_ends, values, around, untold[0])
         return replace(estimates, ends=ends)
+
+    def _told_ends(self, plain: Totals, quantile: float) -> Ends:
+        error = np.sqrt(plain.variance([1.0]))
+        return plain.interval(plain.values[0], error, quantile, [1.0])
+
+    def _believed_ends(self, plain: Totals, chance: FloatArray, quantile: float) -> Ends:
+        """Where columns share buckets: what is believed, also with the wider belief.
+
+        Truths for which more people are expected than under independence scatter by more.
+        """
+        (count,), estimated = self._statistics, self._estimated
+        independent = estimated.by_block(count.number) @ estimated.table.counts
+        start = self._forms.by_row(summed(self._forms, independent, count.values))
+        each = np.divide(chance, start, out=np.zeros_like(start), where=start > 0)
+        ends = []
+        for centre, whole, reach in (
+            (plain.values[0], plain.error[0, 0], quantile),
+            (plain.unbiased[0], plain.noise[0, 0], BELIEVED * quantile),
+        ):
+            half = centre + reach**2 * each / 2
+            rest = centre**2 - reach**2 * (whole - chance)
+            root = np.sqrt(np.maximum(half**2 - rest, 0.0))
+            around = reach * np.sqrt(whole)
+            low, high = half - root, half + root
+            ends.append(np.where(low > start, low, centre - around))
+            ends.append(np.where(high > start, high, centre + around))
+        return np.fmin(ends[0], ends[2]), np.fmax(ends[1], ends[3])
 
     def _present(self, each: Statistic) -> BoolArray:
         number, many = self._estimated.moments.total(each.number), self._estimated.values
@@ -367,7 +441,13 @@ class _Sums:
         ]
         return np.stack(linear)
 
-    def _count_ends(self, plain: Totals, untold: BoolArray, quantile: float) -> Ends:
+    def _count_ends(
+        self,
+        values: FloatArray,
+        around: Callable[[float], Ends],
+        untold: BoolArray,
+        quantile: float,
+    ) -> Ends:
         """For every δ, within what is possible; all of that where nothing is told."""
         (count,), forms, estimated = self._statistics, self._forms, self._estimated
         line, value, _ = estimated.entries
@@ -377,11 +457,12 @@ class _Sums:
         pair = np.where(form >= 0, forms.starts[classes] + form - forms.first[profile], 0)
         row = np.where(form >= 0, forms.row[pair] if len(forms.row) else -1, -1)
         least, most = estimated.ends(count.number, row, forms.rows)
-        error = np.sqrt(plain.variance([1.0]))
-        low, high = plain.interval(plain.values[0], error, quantile, [1.0])
+        low, high = around(quantile)
+        # an interval outside of what is possible tells that its law does not hold
+        untold = untold | (low > most) | (high < least)
         low, high = np.fmax(low, least), np.fmin(high, most)
         low, high = np.where(untold, least, low), np.where(untold, most, high)
-        return np.fmin(low, plain.values), np.fmax(high, plain.values)
+        return np.fmin(low, values), np.fmax(high, values)
 
     def _covariances(self) -> FloatArray:
         """`Deviations.products` of two statistics by row, each that of counts over the free part

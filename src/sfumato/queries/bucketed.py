@@ -6,7 +6,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -23,8 +23,9 @@ from sfumato.operators.buckets import BucketOperator
 from sfumato.operators.deviations import BlockTable
 from sfumato.operators.estimator import Estimator
 from sfumato.operators.listed import ListedEstimated
+from sfumato.operators.marks import MOST_MARKS, MarkTable
 from sfumato.queries.answer import without
-from sfumato.queries.sources import QuestionSource, ShownLines, integers
+from sfumato.queries.sources import UNBIASED, QuestionSource, ShownLines, integers
 from sfumato.release import BucketedRelease
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from sfumato.queries.question import Question
 
+MOST_TOGETHER = 500  # combinations of all columns that are told apart
 Numbers = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 
 
@@ -64,46 +66,106 @@ class BucketTable:
         return [self.names[code] for code in operator.confused()]
 
 
-def read_bucket_table(release: BucketedRelease, columns: Sequence[str] = ()) -> BucketTable:
-    """Read and check `sensitive.parquet`: all that queries about some columns need follows from
-    it; by default about the first."""
-    from scipy.sparse import csr_array
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """What `sensitive.parquet` says: how often each combination of all columns stands in each
+    bucket, and the codes of the combinations, by column."""
 
-    columns = tuple(columns) or (release.sensitive[0].name,)
-    domains = [release.domain(column) for column in columns]
-    table = release.side_table("sensitive")
-    buckets, counts = _integers(table.column("bucket")), _integers(table.column("count"))
-    column_codes = [
-        _integers(pc.index_in(table.column(name).combine_chunks(), value_set=domain))
-        for name, domain in zip(columns, domains, strict=True)
-    ]
-    del table
-    combined: tuple[IntArray, ...] = ()
-    codes, values = column_codes[0], len(domains[0])
-    if len(columns) > 1:
-        listed, inverse = np.unique(np.stack(column_codes, axis=1), axis=0, return_inverse=True)
-        combined, codes = tuple(listed.T.astype(np.int64)), inverse.reshape(-1)
-        values = len(listed)
-    if len(counts) and int(counts.min()) < 1:
-        raise BundleError(
-            f"sensitive.parquet of {str(release.path)!r} has a count below 1. Fetch it again."
-        )
-    if len(release.sensitive) > len(columns):
-        buckets, codes, counts = _added_up(buckets, codes, counts, values)
-    if not _ascending(buckets, codes):
-        order = np.lexsort((codes, buckets))
-        buckets, codes, counts = buckets[order], codes[order], counts[order]
-        if not _ascending(buckets, codes):
+    counts: csr_array  # (bucket, combination)
+    codes: Mapping[str, IntArray]
+    marks: MarkTable | None  # None where one column alone is listed
+
+    @classmethod
+    def read(cls, release: BucketedRelease) -> Contents:
+        from scipy.sparse import csr_array
+
+        names = [column.name for column in release.sensitive]
+        domains = [release.domain(name) for name in names]
+        table = release.side_table("sensitive")
+        buckets, counts = _integers(table.column("bucket")), _integers(table.column("count"))
+        codes = [
+            _integers(pc.index_in(table.column(name).combine_chunks(), value_set=domain))
+            for name, domain in zip(names, domains, strict=True)
+        ]
+        del table
+        if len(counts) and int(counts.min()) < 1:
+            raise BundleError(
+                f"sensitive.parquet of {str(release.path)!r} has a count below 1. Fetch it again."
+            )
+        place, listed = codes[0], (np.arange(len(domains[0])),)
+        if len(names) > 1:
+            distinct, inverse = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
+            place, listed = inverse.reshape(-1), tuple(distinct.T.astype(np.int64))
+        shape = int(buckets.max(initial=-1)) + 1, len(listed[0])
+        combined = csr_array((counts.astype(np.float64), (buckets, place)), shape=shape)
+        if combined.nnz < len(counts):
             raise BundleError(
                 f"sensitive.parquet of {str(release.path)!r} lists a value of a bucket twice."
             )
-    listed = np.bincount(buckets, counts).astype(np.float64)
-    shares = csr_array((counts / listed[buckets], (buckets, codes)), shape=(len(listed), values))
+        combined.sort_indices()
+        by_name = dict(zip(names, listed, strict=True))
+        if len(names) == 1:
+            return cls(combined, by_name, None)
+        sizes = [len(domain) for domain in domains]
+        first = np.cumsum([0, *sizes[:-1]])
+        marks = np.stack(
+            [of_column + start for of_column, start in zip(listed, first, strict=True)]
+        )
+        block = np.searchsorted(release.first_buckets, np.arange(shape[0]), side="right") - 1
+        rows = np.bincount(block, np.asarray(combined.sum(axis=1)))
+        mark_table = MarkTable(
+            combined,
+            indicator(np.tile(np.arange(shape[1]), len(names)), marks.reshape(-1), sum(sizes)),
+            np.repeat(np.arange(len(names)), sizes),
+            block,
+            rows.astype(np.float64),
+        )
+        return cls(combined, by_name, mark_table)
+
+
+def indicator(row: IntArray, column: IntArray, columns: int) -> csr_array:
+    """1 at these places."""
+    from scipy.sparse import csr_array
+
+    shape = int(row.max(initial=-1)) + 1, columns
+    return csr_array((np.ones(len(row)), (row, column)), shape=shape)
+
+
+def read_bucket_table(
+    release: BucketedRelease,
+    columns: Sequence[str] = (),
+    contents: Contents | None = None,
+    *,
+    every: bool = False,
+) -> BucketTable:
+    """All that queries about some columns need, by default about the first; its values are those
+    of the column, combinations of the columns, or `every` combination of all columns."""
+    columns = tuple(columns) or (release.sensitive[0].name,)
+    contents = contents or Contents.read(release)
+    domains = [release.domain(column) for column in columns]
+    listed, codes, asked = contents.counts, tuple(contents.codes[c] for c in columns), None
+    if contents.marks is not None and not every:
+        every_combination, values = np.arange(listed.shape[1]), len(domains[0])
+        place = codes[0]
+        if len(columns) > 1:
+            distinct, inverse = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
+            place, codes, values = inverse.reshape(-1), tuple(distinct.T), len(distinct)
+        asked = indicator(every_combination, place, values)
+        listed = listed @ asked
+        listed.sort_indices()
+    if len(columns) == 1 and not every:
+        codes = ()
+    sizes = np.asarray(contents.counts.sum(axis=1), np.float64)
     stated = release.block_histograms if release.tree else release.histogram
-    real = None if stated is None else np.array(stated, np.float64).reshape(-1, values)
-    first = np.array(release.first_buckets)
-    blocks = BlockTable.of(shares, listed, first, real, combined)
-    return BucketTable(columns, _names(domains, combined), blocks)
+    real = None if stated is None else np.array(stated, np.float64).reshape(-1, listed.shape[1])
+    shares = listed * (1 / sizes)[:, None]
+    blocks = BlockTable.of(shares.tocsr(), sizes, np.array(release.first_buckets), real, codes)
+    if asked is not None:
+        blocks = replace(blocks, marks=contents.marks, asked=asked)
+    if every:  # the values are combinations of all columns
+        columns, codes = tuple(contents.codes), tuple(contents.codes.values())
+        domains = [release.domain(column) for column in columns]
+    return BucketTable(columns, _names(domains, codes), blocks)
 
 
 def _names(domains: Sequence[pa.Array], combined: tuple[IntArray, ...]) -> tuple[str, ...]:
@@ -112,21 +174,6 @@ def _names(domains: Sequence[pa.Array], combined: tuple[IntArray, ...]) -> tuple
         return tuple(texts[0])
     codes = zip(*combined, strict=True)
     return tuple(" and ".join(t[c] for t, c in zip(texts, code, strict=True)) for code in codes)
-
-
-def _added_up(
-    buckets: Numbers, codes: Numbers, counts: Numbers, values: int
-) -> tuple[Numbers, Numbers, Numbers]:
-    """Counts by bucket and value, where the table lists more than that."""
-    keys, inverse = np.unique(buckets.astype(np.int64) * values + codes, return_inverse=True)
-    summed = np.bincount(inverse.reshape(-1), counts, minlength=len(keys)).astype(np.int64)
-    return keys // values, keys % values, summed
-
-
-def _ascending(buckets: Numbers, codes: Numbers) -> bool:
-    """Whether rows stand in the order of bucket and code, none twice."""
-    step = np.diff(buckets)
-    return bool(((step > 0) | ((step == 0) & (np.diff(codes) > 0))).all())
 
 
 def _integers(column: pa.ChunkedArray | pa.Array) -> Numbers:
@@ -138,19 +185,24 @@ def _integers(column: pa.ChunkedArray | pa.Array) -> Numbers:
     return integers.astype(np.int32) if fits else integers.astype(np.int64)
 
 
-_tables: weakref.WeakKeyDictionary[BucketedRelease, dict[tuple[str, ...], BucketTable]]
-_tables = weakref.WeakKeyDictionary()
+_Asked = tuple[tuple[str, ...], bool]
+_tables: weakref.WeakKeyDictionary[BucketedRelease, tuple[Contents, dict[_Asked, BucketTable]]] = (
+    weakref.WeakKeyDictionary()
+)
 _lock = threading.Lock()
 
 
-def bucket_table_of(release: BucketedRelease, columns: Sequence[str] = ()) -> BucketTable:
-    """The bucket table of an opened release for some columns, by default the first, kept as long
-    as the release object lives."""
-    asked = tuple(columns) or (release.sensitive[0].name,)
+def bucket_table_of(
+    release: BucketedRelease, columns: Sequence[str] = (), *, every: bool = False
+) -> BucketTable:
+    """`read_bucket_table` of an opened release, kept as long as the release object lives."""
+    asked = tuple(columns) or (release.sensitive[0].name,), every
     with _lock:
-        tables = _tables.setdefault(release, {})
+        if release not in _tables:
+            _tables[release] = Contents.read(release), {}
+        contents, tables = _tables[release]
         if asked not in tables:
-            tables[asked] = read_bucket_table(release, asked)
+            tables[asked] = read_bucket_table(release, asked[0], contents, every=every)
         return tables[asked]
 
 
@@ -172,27 +224,45 @@ class BucketedSource(QuestionSource):
 
     def read(self, columns: Sequence[str], shown: Mapping[str, pa.ChunkedArray]) -> ShownLines:
         buckets = integers(shown["bucket"])
-        listed = self._listed(columns).shares.shape[0]
+        listed = bucket_table_of(self.release, columns).shares.shape[0]
         return ShownLines((buckets,), (buckets >= 0) & (buckets < listed))
 
     def estimator(self, columns: Sequence[str], name: str) -> Estimator:
-        return partial(ListedEstimated, table=self._listed(columns).blocks, name=name)
+        return partial(ListedEstimated, table=self._table(columns, name).blocks, name=name)
 
-    def _listed(self, columns: Sequence[str]) -> BucketTable:
-        """Of the columns that are asked for, the others added up: combinations of all columns are
-        more than buckets can tell apart. People with one value count as spread alike over buckets,
-        whatever they have in the other columns."""
-        return bucket_table_of(self.release, columns)
+    def _table(self, columns: Sequence[str], name: str) -> BucketTable:
+        """Unbiased is what is told of all combinations of all columns, and added up."""
+        if name != UNBIASED or len(self.release.sensitive) == 1:
+            return bucket_table_of(self.release, columns)
+        contents = bucket_table_of(self.release, columns).blocks.marks
+        combinations = 0 if contents is None else contents.combined.shape[1]
+        if combinations > MOST_TOGETHER:
+            raise SingularOperator(
+                f"Buckets list {combinations:,} combinations of the sensitive columns, and only up "
+                f"to {MOST_TOGETHER:,} are told apart, so that nothing has an unbiased estimate. "
+                "Use the estimator 'shrunk'."
+            )
+        return bucket_table_of(self.release, columns, every=True)
 
     def uncompletable(self) -> str | None:
         return None
 
     def finish(self, question: Question, answer: pa.Table, aggregates: Sequence[str]) -> pa.Table:
         """What values that always stand together would have by themselves is left open."""
+        columns = question.sensitive
+        marks = bucket_table_of(self.release, columns).blocks.marks if columns else None
+        if marks is not None and not marks.is_learnable:
+            warnings.warn(
+                f"Of the {len(marks.column):,} values of the sensitive columns at most "
+                f"{MOST_MARKS:,} are told apart: counts are shown as if values went with nothing "
+                "else, and their intervals are what is possible.",
+                WeakPromiseWarning,
+                stacklevel=5,
+            )
         missing = {name: pc.is_nan(answer.column(name)) for name in aggregates}
-        if not question.sensitive or not any(pc.any(flags).as_py() for flags in missing.values()):
+        if not columns or not any(pc.any(flags).as_py() for flags in missing.values()):
             return answer
-        table = self._listed(question.sensitive)
+        table = self._table(columns, UNBIASED)
         message = (
             f"The buckets cannot tell some values of {' and '.join(map(repr, table.columns))} "
             f"apart, because they nearly always stand together: {list_some(table.confused(), 50)}. "

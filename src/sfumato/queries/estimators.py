@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sfumato.queries.evaluate import source_of
 from sfumato.queries.session import session_of
+from sfumato.queries.sources import UNBIASED
 from sfumato.release import Release
 
-UNBIASED = "inverse"
 WORDS = {
     "inverse": (
         "unbiased: too high as often as too low",

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from sfumato.queries.question_plan import QuestionPlan, Weight
     from sfumato.queries.session import Session
 
+UNBIASED = "inverse"
+
 
 @dataclass(frozen=True)
 class Request:
