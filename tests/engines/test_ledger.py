@@ -11,6 +11,7 @@ import json
 import stat
 from collections import defaultdict
 from fractions import Fraction
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -30,21 +31,14 @@ from sfumato.release import Release
 VALUES = [f"v{number}" for number in range(10)]
 ALL = "rho-privacy(0.12, 0.5)"  # odds may rise 22/3 times in all
 EACH = "rho-privacy(0.12, 0.2)"  # and 11/6 times in each: three times, not four
-ROLES = {"quasi": "row", "sensitive": "job", "mechanism": "uniform",
+KEYED = {"quasi": "age", "sensitive": "job", "key": "row", "mechanism": "uniform",
          "domain": {"job": ",".join(VALUES)}}  # fmt: skip
-KEYED = {**ROLES, "quasi": "age", "key": "row"}
 
 
 @pytest.fixture(scope="module")
-def people() -> pa.Table:
-    """Everybody is alone with their row, so that anybody can follow them."""
-    rng = np.random.default_rng(2)
-    return pa.table({"row": range(3000), "job": np.array(VALUES)[rng.integers(0, 10, 3000)]})
-
-
-@pytest.fixture(scope="module")
-def aged(people: pa.Table) -> pa.Table:
-    return people.append_column("age", pa.array([30] * people.num_rows))
+def aged() -> pa.Table:
+    jobs = np.array(VALUES)[np.random.default_rng(2).integers(0, 10, 3000)]
+    return pa.table({"row": range(3000), "job": jobs, "age": [30] * 3000})
 
 
 @pytest.fixture
@@ -68,37 +62,17 @@ def enter(tmp_path: Path) -> Any:
     return publish
 
 
-def beliefs(releases: list[Path], people: pa.Table) -> np.ndarray:
-    """What the averaging reader believes, who follows everybody and knows the true shares."""
-    truth = np.array([VALUES.index(job) for job in people["job"].to_pylist()])
-    belief = np.log(np.tile(np.bincount(truth) / len(truth), (len(truth), 1)))
-    for folder in releases:
-        shown = pq.read_table(folder / "records").sort_by("row")
-        codes = np.array([VALUES.index(job) for job in shown["job"].to_pylist()])
-        belief += np.log(Release(folder).operators["job"].matrix()[:, codes].T)
-    chance = np.exp(belief - belief.max(axis=1, keepdims=True))
-    return np.asarray(chance / chance.sum(axis=1, keepdims=True))
-
-
-def test_the_averaging_reader_is_stopped(people: pa.Table, tmp_path: Path) -> None:
-    """Nobody may believe more than 1/2 of what had 0.12 at most; nobody says who is who."""
-    made: list[Path] = []
-    for number in range(24):
-        to = tmp_path / f"month {number}"
-        told = {"ledger": tmp_path / "ledger", "ledger_promise": ALL} if number < 3 else {}
-        sf.publish(people, EACH, to=to, **told, **ROLES)
-        made.append(to)
-    with pytest.raises(InfeasibleGuarantee, match=r"for everybody it draws more .* factor of 1.19"):
-        sf.publish(people, EACH, to=tmp_path / "x", ledger=tmp_path / "ledger", **ROLES)
-    assert not (tmp_path / "x").exists()
-    shares = np.unique(people["job"].to_numpy(), return_counts=True)[1] / people.num_rows
-    assert shares.max() <= 0.12
-    assert beliefs(made[:3], people).max() <= 0.5
-    assert beliefs(made, people).max() > 0.9  # without the ledger it goes on
-
-
-def test_what_is_left_can_be_used(aged: pa.Table, enter: Any) -> None:
+@pytest.mark.parametrize(
+    ("roles", "whom"),
+    [({}, "3,000 of 3,000 people"), ({"key": None, "drop": "row"}, "everybody")],
+)
+def test_what_is_left_can_be_used(
+    aged: pa.Table, enter: Any, roles: dict[str, Any], whom: str
+) -> None:
+    enter = partial(enter, **roles)
     for _ in range(3):
+        enter(aged)
+    with pytest.raises(InfeasibleGuarantee, match=rf"for {whom} .* leaves, a factor of 1.19"):
         enter(aged)
     odds = Fraction(22, 3) / Fraction(11, 6) ** 3 * Fraction(12, 88)
     assert "a factor of 1 in" in enter(aged, f"rho-privacy(0.12, {odds / (1 + odds)})")
@@ -129,9 +103,9 @@ def test_people_whose_value_changed_are_not_shown_by_it(
     assert "a factor of 2.182" in enter(aged, key_file=key_file)  # as before
 
 
-def test_an_honest_series_stays_at_one_draw(people: pa.Table, enter: Any, key_file: Path) -> None:
+def test_an_honest_series_stays_at_one_draw(aged: pa.Table, enter: Any, key_file: Path) -> None:
     """A tenth of the people leave and as many come; ids that all are others are other people."""
-    everybody = pa.table({"row": range(9000), "job": people["job"].to_pylist() * 3,
+    everybody = pa.table({"row": range(9000), "job": aged["job"].to_pylist() * 3,
                           "age": [30] * 9000})  # fmt: skip
     for number in range(9):
         said = enter(everybody.slice(300 * number, 3000), key_file=key_file)

@@ -105,7 +105,7 @@ class Ledger(msgspec.Struct, frozen=True):
                 raise InfeasibleGuarantee(
                     "The ledger has no room for this release: for "
                     f"{people if met.people else 'everybody'} it draws more in column {column!r} "
-                    f"than is left of '{self.promise}', "
+                    f"than '{self.promise}' leaves, "
                     f"{_left(before.used([held for held, _ in over], account))}. Give a stricter "
                     "guarantee, leave these people out, or publish as before under the key file "
                     "of an earlier release, which draws nothing new.",
@@ -195,4 +195,4 @@ def _entered(path: Path, before: Ledger, named: Mapping[str, str], run: Run) -> 
 
 
 def _left(used: Fraction | float) -> str:
-    return f"a factor of {float(1 / used):.4g}" if used else "all"
+    return f"a factor of {float(1 / used):.4g}" if used else "all of it"
