@@ -2,50 +2,46 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
-import time
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
-import scipy.optimize
+from scipy.optimize import Bounds
 
+from sfumato.mechanisms import solver
 from sfumato.mechanisms.solver import mixed_integer
 
-
-def test_lines_of_the_solver_are_dropped(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    def talkative(objective: list[int], **program: Any) -> list[int]:
-        os.write(1, b"HighsMipSolverData::")
-        ctypes.CDLL(None).printf(b"tmpSolver.run();\n")
-        return objective
-
-    monkeypatch.setattr(scipy.optimize, "milp", talkative)
-    print("before", end=" ")  # noqa: T201
-    assert mixed_integer([1, 2], constraints=[]) == [1, 2]
-    print("after", end="")  # noqa: T201
-    assert capfd.readouterr().out == "before after"
+ONES = {"integrality": [1, 1], "bounds": Bounds(0.5, 3)}
 
 
-def test_the_solver_solves() -> None:
-    found = mixed_integer([1.0, 1.0], integrality=[1, 1], bounds=scipy.optimize.Bounds(0.5, 3))
-    assert found.x.tolist() == [1.0, 1.0]
-
-
-def test_solves_that_overlap_leave_standard_output_open(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """The first to come would have been the last to go: the second kept what the first had put
-    in place of standard output."""
-
-    def slow(objective: list[float], **program: Any) -> list[float]:
-        time.sleep(objective[0])
-        return objective
-
-    monkeypatch.setattr(scipy.optimize, "milp", slow)
+def test_the_solver_solves_and_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    """`disp` makes it talk; standard output is the same file all the while."""
+    there = os.fstat(1)
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(mixed_integer, ([0.2], [0.4])))
-    os.write(1, b"heard")
-    assert capfd.readouterr().out == "heard"
+        talkative = {**ONES, "options": {"disp": True}}
+        found = list(pool.map(lambda c: mixed_integer(c, **talkative), ([1.0, 1.0], [-1.0, 1.0])))
+    assert [solved.x.tolist() for solved in found] == [[1.0, 1.0], [3.0, 1.0]]
+    assert os.fstat(1) == there
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_child_that_is_gone_is_replaced() -> None:
+    mixed_integer([1.0, 1.0], **ONES)
+    (child,) = solver._children
+    child.kill()
+    child.wait()
+    assert mixed_integer([1.0, 1.0], **ONES).x.tolist() == [1.0, 1.0]
+
+
+def test_the_child_ends_with_its_parent() -> None:
+    code = (
+        "from sfumato.mechanisms import solver; from scipy.optimize import Bounds;"
+        "solver.mixed_integer([1.0], integrality=[1], bounds=Bounds(0.5, 3));"
+        "print(solver._children[0].pid)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(done.stdout), 0)
