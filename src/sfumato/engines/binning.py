@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -21,12 +20,8 @@ from sfumato.draws import IntArray
 from sfumato.mechanisms.buckets.entropy import UNIT, entropy, floored, information
 from sfumato.operators.base import FloatArray
 from sfumato.profile import BinnedCounts, Holdings, QuasiCells
-from sfumato.scratch import scratch_database
 from sfumato.table import Table
 from sfumato.table.staging import Staged, codes_of, ordered_domain, stage, staged
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
 
 BINS = 32  # of a column of numbers: about as many records in each
 MOST_VALUES = 62  # of other columns: rarer values share a bin
@@ -35,7 +30,6 @@ _TEXTS = 1 << 14  # a column with more different values is not cut
 MOST_CELLS = 1 << 22  # that planning holds
 _LONGEST = 1 << 62  # of a key that packs the bins of several columns
 _LEAST_WEIGHT = UNIT // 50
-_AT_ONCE = 1 << 20  # cells
 
 
 @dataclass
@@ -151,65 +145,58 @@ def _value_bins(table: Table, rows: Staged, name: str) -> ColumnBins | None:
 
 @dataclass(frozen=True, eq=False)
 class _Keys:
-    """Bins of columns packed into few whole numbers, `k0` first; the first column leads."""
+    """Bins of columns and what is held, packed into few whole numbers, `k0` first; the first column
+    leads, what is held comes last."""
 
     columns: tuple[ColumnBins, ...]
+    held: int  # different ones
+
+    @property
+    def numbers(self) -> list[int]:
+        return [*(bins.number for bins in self.columns), self.held]
 
     @property
     def groups(self) -> list[list[int]]:
-        """The columns that share a number."""
+        """The digits that share a number."""
         groups, product = [list[int]()], 1
-        for index, bins in enumerate(self.columns):
-            product *= bins.number
+        for index, number in enumerate(self.numbers):
+            product *= number
             if product > _LONGEST:
                 groups.append([])
-                product = bins.number
+                product = number
             groups[-1].append(index)
         return groups
 
     @property
-    def names(self) -> list[str]:
-        return [f"k{number}" for number in range(len(self.groups))]
+    def schema(self) -> pa.Schema:
+        return pa.schema([(f"k{number}", pa.int64()) for number in range(len(self.groups))])
 
-    def packed(self, batch: pa.RecordBatch) -> list[IntArray]:
+    def packed(self, batch: pa.RecordBatch, held: IntArray) -> pa.RecordBatch:
+        digits = [*(bins.of(batch.column(bins.column)) for bins in self.columns), held]
         keys = []
         for group in self.groups:
             key = np.zeros(batch.num_rows, np.int64)
             for index in group:
-                bins = self.columns[index]
-                key *= bins.number
-                key += bins.of(batch.column(bins.column))
-            keys.append(key)
-        return keys
+                key *= self.numbers[index]
+                key += digits[index]
+            keys.append(pa.array(key))
+        return pa.RecordBatch.from_arrays(keys, schema=self.schema)
 
-    def unpacked(self, keys: Sequence[IntArray]) -> list[npt.NDArray[np.uint8]]:
+    def parted(self, keys: list[IntArray]) -> tuple[list[IntArray], IntArray]:
+        """The keys of cells, and what is held."""
+        cell, held = np.divmod(keys[-1], self.held)
+        return [*keys[:-1], cell], held
+
+    def unpacked(self, cells: Sequence[IntArray]) -> list[npt.NDArray[np.uint8]]:
         """The bins by column."""
         codes = list[npt.NDArray[np.uint8]]()
-        for group, key in zip(self.groups, keys, strict=True):
+        for group, key in zip(self.groups, cells, strict=True):
             rest, of_group = key, []
-            for index in reversed(group):
-                rest, code = np.divmod(rest, self.columns[index].number)
+            for index in reversed([index for index in group if index < len(self.columns)]):
+                rest, code = np.divmod(rest, self.numbers[index])
                 of_group.append(code.astype(np.uint8))
             codes += reversed(of_group)
         return codes
-
-    def without(self, left_out: int) -> tuple[_Keys, str]:
-        """The keys without a column, and what they are in SQL over the keys with it."""
-        columns = tuple(b for n, b in enumerate(self.columns) if n != left_out)
-        digits = dict[int, str]()
-        for name, group in zip(self.names, self.groups, strict=True):
-            place = 1
-            for index in reversed(group):
-                digits[index] = f"({name} // {place}) % {self.columns[index].number}"
-                place *= self.columns[index].number
-        kept, made = [digits[n] for n in range(len(self.columns)) if n != left_out], _Keys(columns)
-        sums = []
-        for name, group in zip(made.names, made.groups, strict=True):
-            text = "0"
-            for index in group:
-                text = f"({text}) * {columns[index].number} + {kept[index]}"
-            sums.append(f"({text})::BIGINT AS {name}")
-        return made, ", ".join(sums)
 
 
 def count_quasi(table: Table) -> QuasiCells:
@@ -225,86 +212,116 @@ def count_binned(table: Table, holdings: Holdings) -> BinnedCounts:
 
 def _counted(table: Table, holdings: Holdings | None) -> BinnedCounts:
     table = stage(table)
-    keys = _Keys(bins_of(table))
-    schema = pa.schema([(name, pa.int64()) for name in [*keys.names, "held"]])
+    keys = _Keys(bins_of(table), 1 if holdings is None else len(holdings.counts))
+    pairs = _Pairs.of(keys)
+    counted = _Entries.read(keys, _entries(table, keys, holdings), pairs)
+    weights = pairs.weights()
+    while counted is None:
+        last = min(range(len(weights)), key=lambda n: (weights[n], -n))
+        keys = replace(keys, columns=keys.columns[:last] + keys.columns[last + 1 :])
+        weights = weights[:last] + weights[last + 1 :]
+        counted = _Entries.read(keys, _entries(table, keys, holdings), None)
+    return counted.binned(weights)
 
-    def binned(batch: pa.RecordBatch) -> pa.RecordBatch:
+
+def _entries(
+    table: Table, keys: _Keys, holdings: Holdings | None
+) -> Iterator[tuple[list[IntArray], IntArray, IntArray]]:
+    """Keys of cells, what is held and how many people, in order, some at a time."""
+    asked = [bins.column for bins in keys.columns]
+    sensitive = [] if holdings is None else [view.column for view in holdings.columns]
+
+    def packed(batch: pa.RecordBatch) -> pa.RecordBatch:
         held = np.zeros(batch.num_rows, np.int64)
         if holdings is not None:
-            held = holdings.numbers(codes_of(batch, [view.column for view in holdings.columns]))
-        arrays = [pa.array(array) for array in (*keys.packed(batch), held)]
-        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+            held = holdings.numbers(codes_of(batch, sensitive))
+        return keys.packed(batch, held)
 
-    asked = [bins.column for bins in keys.columns]
-    asked += () if holdings is None else table.sensitive
-    stream = staged(table).map(asked, binned, schema).counted(*schema.names)
-    connection = scratch_database(counting=True)
-    counted = schema.append(pa.field("n", pa.int64()))
-    connection.register("counted", pa.RecordBatchReader.from_batches(counted, stream))
-    connection.execute("CREATE TABLE people AS SELECT * FROM counted")
-    keys, weights = _fitting(connection, keys)
-    named = ", ".join(keys.names)
-    entries = connection.sql(
-        f"SELECT {named}, held, sum(n)::BIGINT AS n FROM people GROUP BY ALL ORDER BY ALL"
-    ).to_arrow_table()
-    *packed, held, n = (column.to_numpy() for column in entries.columns)
-    begins = np.logical_or.reduce([np.diff(key, prepend=-1) != 0 for key in packed])
-    first, cell = np.flatnonzero(begins), np.cumsum(begins) - 1
-    codes = tuple(keys.unpacked([key[first] for key in packed]))
-    people = np.add.reduceat(n, first)
-    return BinnedCounts(QuasiCells(keys.columns, codes, people, weights), cell, held, n)
+    people = staged(table).map([*asked, *sensitive], packed, keys.schema)
+    names = ", ".join(keys.schema.names)
+    query = f"SELECT {names}, count(*) AS n FROM people GROUP BY {names} ORDER BY {names}"
+    for batch in people.sql(query, *keys.schema.names):
+        *numbers, n = (column.to_numpy() for column in batch.columns)
+        yield (*keys.parted(numbers), n)
 
 
-def _fitting(connection: DuckDBPyConnection, keys: _Keys) -> tuple[_Keys, tuple[int, ...]]:
-    """The columns whose cells can be held, and their weights."""
-    weights = list(_weights(keys, _cells(connection, keys)))
-    while True:
-        cells = f"SELECT DISTINCT {', '.join(keys.names)} FROM people"
-        if connection.execute(f"SELECT count(*) FROM ({cells})").fetchall()[0][0] <= MOST_CELLS:
-            return keys, tuple(weights)
-        last = min(range(len(weights)), key=lambda n: (weights[n], -n))
-        keys, shown = keys.without(last)
-        del weights[last]
-        connection.execute(
-            f"CREATE OR REPLACE TABLE people AS SELECT {shown}, held, sum(n)::BIGINT AS n "
-            "FROM people GROUP BY ALL"
-        )
+@dataclass(eq=False)
+class _Entries:
+    """What was counted, entry by entry: cells begin where a key changes."""
+
+    keys: _Keys
+    codes: list[list[npt.NDArray[np.uint8]]]  # of cells
+    cell: list[IntArray]
+    held: list[IntArray]
+    counts: list[IntArray]
+
+    @classmethod
+    def read(
+        cls,
+        keys: _Keys,
+        entries: Iterator[tuple[list[IntArray], IntArray, IntArray]],
+        pairs: _Pairs | None,
+    ) -> _Entries | None:
+        """None where cells are too many to be held; `pairs` are told of all nevertheless."""
+        made, many, last = cls(keys, [], [], [], []), 0, [-1] * len(keys.groups)
+        for packed, held, n in entries:
+            codes = keys.unpacked(packed)
+            if pairs is not None:
+                pairs.add(codes, n)
+            begins = np.logical_or.reduce(
+                [
+                    np.diff(key, prepend=before) != 0
+                    for key, before in zip(packed, last, strict=True)
+                ]
+            )
+            last = [int(key[-1]) for key in packed]
+            if many <= MOST_CELLS:
+                made.codes.append([code[begins] for code in codes])
+                made.cell.append(many - 1 + np.cumsum(begins))
+                made.held.append(held)
+                made.counts.append(n)
+            many += int(begins.sum())
+            if many > MOST_CELLS and pairs is None:
+                break
+        return made if many <= MOST_CELLS else None
+
+    def binned(self, weights: tuple[int, ...]) -> BinnedCounts:
+        codes = tuple(np.concatenate(of_column) for of_column in zip(*self.codes, strict=True))
+        cell, held, n = (np.concatenate(each) for each in (self.cell, self.held, self.counts))
+        people = np.bincount(cell, n).astype(np.int64)
+        return BinnedCounts(QuasiCells(self.keys.columns, codes, people, weights), cell, held, n)
 
 
-def _cells(
-    connection: DuckDBPyConnection, keys: _Keys
-) -> Iterator[tuple[list[npt.NDArray[np.uint8]], IntArray]]:
-    """The bins by column and the people of all cells, some at a time."""
-    reader = connection.sql(
-        f"SELECT {', '.join(keys.names)}, sum(n)::BIGINT AS n FROM people GROUP BY ALL"
-    ).to_arrow_reader(_AT_ONCE)
-    for batch in reader:
-        *packed, n = (column.to_numpy() for column in batch.columns)
-        yield keys.unpacked(packed), n
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """People by the bins of every two columns."""
 
+    numbers: list[int]
+    joint: dict[tuple[int, int], FloatArray]
 
-def _weights(
-    keys: _Keys, cells: Iterator[tuple[list[npt.NDArray[np.uint8]], IntArray]]
-) -> tuple[int, ...]:
-    """w by column, in units of 2⁻³²: Σ_{d≠c} I(c; d)/H0(d), over the largest."""
-    numbers = [bins.number for bins in keys.columns]
-    pairs = list(itertools.combinations(range(len(numbers)), 2))
-    joint = {(c, d): np.zeros(numbers[c] * numbers[d]) for c, d in pairs}
-    for codes, n in cells:
-        people = n.astype(np.float64)
-        wide = [code.astype(np.intp) for code in codes]
-        for c, d in pairs:
-            joint[c, d] += np.bincount(wide[c] * numbers[d] + wide[d], people, len(joint[c, d]))
-    sums = [0] * len(numbers)
-    for c, d in pairs:
-        table = joint[c, d].astype(np.int64).reshape(numbers[c], numbers[d])
-        shared, own = information(table), [entropy(table.sum(axis=axis)) for axis in (1, 0)]
-        sums[c] += floored(shared, own[1])
-        sums[d] += floored(shared, own[0])
-    largest = max(sums, default=0)
-    if not largest:
-        return (UNIT,) * len(numbers)
-    return tuple(max(floored(one, largest), _LEAST_WEIGHT) for one in sums)
+    @classmethod
+    def of(cls, keys: _Keys) -> _Pairs:
+        numbers = keys.numbers[:-1]
+        pairs = itertools.combinations(range(len(numbers)), 2)
+        return cls(numbers, {(c, d): np.zeros(numbers[c] * numbers[d]) for c, d in pairs})
+
+    def add(self, codes: list[npt.NDArray[np.uint8]], n: IntArray) -> None:
+        people, wide = n.astype(np.float64), [code.astype(np.intp) for code in codes]
+        for (c, d), counts in self.joint.items():
+            counts += np.bincount(wide[c] * self.numbers[d] + wide[d], people, len(counts))
+
+    def weights(self) -> tuple[int, ...]:
+        """w by column, in units of 2⁻³²: Σ_{d≠c} I(c; d)/H0(d), over the largest."""
+        sums = [0] * len(self.numbers)
+        for (c, d), counts in self.joint.items():
+            table = counts.astype(np.int64).reshape(self.numbers[c], self.numbers[d])
+            shared, own = information(table), [entropy(table.sum(axis=axis)) for axis in (1, 0)]
+            sums[c] += floored(shared, own[1])
+            sums[d] += floored(shared, own[0])
+        largest = max(sums, default=0)
+        if not largest:
+            return (UNIT,) * len(sums)
+        return tuple(max(floored(one, largest), _LEAST_WEIGHT) for one in sums)
 
 
 def _ordered(numbers: FloatArray) -> IntArray:

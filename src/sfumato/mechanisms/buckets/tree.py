@@ -159,11 +159,11 @@ class _People:
 
     def split(self, inside: BoolArray) -> tuple[_People, _People]:
         """Those inside, then the others, in the place of all: a tree grows in what its root has."""
-        many = int(np.count_nonzero(inside))
+        first = np.flatnonzero(inside)
+        order, many = np.concatenate([first, np.flatnonzero(~inside)]), len(first)
         every: list[npt.NDArray[Any]] = [self.cells, self.counts, *self.codes]
         for array in every:
-            first, second = array[inside], array[~inside]
-            array[:many], array[many:] = first, second
+            array[:] = array.take(order)
         return self._view(slice(None, many)), self._view(slice(many, None))
 
     def _view(self, some: slice) -> _People:
