@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from operator import itemgetter
 
 import numpy as np
@@ -57,6 +58,7 @@ class CountEstimates:
     def chance(self) -> FloatArray:
         return self.independent * np.maximum(self.outside, 0.0)
 
+    @cached_property
     def likely(self) -> tuple[FloatArray, FloatArray]:
         """By (cell, size): how likely it is under the size, over the likeliest; and K, what is left
         of a deviation."""
@@ -90,7 +92,7 @@ class Belief:
         values = values.each(lambda array: np.where(there, array, 0.0))
         for low in range(0, groups, step):
             at = slice(low, low + step)
-            likely, _ = values.each(itemgetter(at)).likely()
+            likely, _ = values.each(itemgetter(at)).likely
             likely = likely * there[at][..., None]
             size_shares, going = shares[at], np.arange(len(shares[at]))
             size_shares[:] = USUAL
@@ -110,7 +112,7 @@ class Belief:
 
     def shrunk(self, cells: CountEstimates, group: IntArray) -> Shrunk:
         """Cells of these groups, drawn towards independence."""
-        likely, gains = cells.likely()
+        likely, gains = cells.likely
         weights = self.shares[group] * likely
         weights = weights / weights.sum(axis=-1, keepdims=True)
         gain = (weights * gains).sum(axis=-1)
