@@ -77,7 +77,7 @@ def test_copies_have_the_columns_of_the_table_and_follow_the_release(releases, k
     frames = [copy.to_pandas() for copy in copies]
     male = np.mean([frame.disease.isin(VALUES[3:])[frame.sex == "M"].mean() for frame in frames])
     female = np.mean([frame.disease.isin(VALUES[3:])[frame.sex == "F"].mean() for frame in frames])
-    assert male > 0.57 > 0.43 > female
+    assert male - female > 0.3  # of 0.69; 0 if they knew nothing
     assert not copies[0].equals(copies[1])
 
 

@@ -99,7 +99,7 @@ def width_in_block(
     """Σ_x √v_x, v_x what is not known of the deviation of a value's count in a block: by setting.
 
     v_x = D_x²·(Γ + z)⁻¹[x, x], where a deviation beyond 2 is not believed, so z = 1/4 (methods,
-    section 10.10). Γ is foretold: a sum over b buckets of a part, in which the count of x varies by
+    10.10). Γ is foretold: a sum over b buckets of a part, in which the count of x varies by
     v, so of diag(g), g = b·v/S, as for covariances of b samples: (Γ + z)⁻¹[x, x] is near
     1/(z + Σ τ·g_x), summed over parts, with τ = 1/(1 + Σ_x g_x/(z + Σ τ·g_x)/b). Fewer than ten
     buckets are not tried, but one.
