@@ -21,9 +21,8 @@ from sfumato.engines.counting import count_cells, take_profile
 from sfumato.mechanisms.reconstruction.drawing import draw_block
 from sfumato.mechanisms.reconstruction.groups import PersonalGroups, personal_groups
 from sfumato.mechanisms.reconstruction.levels import Level, levels
-from sfumato.mechanisms.reconstruction.merging import Linkage
 from sfumato.mechanisms.reconstruction.tails import FloatArray, Setting, tails
-from sfumato.mechanisms.reconstruction.testing import choose_samples, violations
+from sfumato.mechanisms.reconstruction.testing import choose_samples, private_cells
 from sfumato.operators import Uniform
 from sfumato.operators.base import dyadic_floor
 from sfumato.profile import Cells
@@ -62,7 +61,7 @@ def setting_for(
 
 def merging(study: Study, name: str, printed: tuple[tuple[int, ...], int, int]) -> ResultTable:
     """Domain sizes, groups with records and records a group, before and after merging."""
-    before = study.groups("none")
+    before = study.groups(None)
     rows: list[tuple[Cell, ...]] = []
 
     def add(label: str, domains: list[int], groups: int) -> None:
@@ -283,15 +282,15 @@ SIGNIFICANCE = Fraction(1, 20)
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """A table's cells; groups are made from them by the linkage asked for."""
+    """A table's cells; groups are made from them, merged or not."""
 
     name: str
     rows: int
     values: int
     cells: Cells
 
-    def groups(self, linkage: Linkage = "components") -> PersonalGroups:
-        return personal_groups(self.cells, self.values, linkage, SIGNIFICANCE)
+    def groups(self, significance: Fraction | None = SIGNIFICANCE) -> PersonalGroups:
+        return personal_groups(self.cells, self.values, significance)
 
 
 def study(name: str, table: pa.Table, quasi: tuple[str, ...], sensitive: str) -> Study:
@@ -364,6 +363,26 @@ def chernoff_levels(setting: Setting) -> tuple[Level, ...]:
 def chernoff_samples(groups: PersonalGroups, setting: Setting) -> IntArray:
     """Samples by level, held to Equation 9."""
     return choose_samples(groups, setting, chernoff_levels(setting), chernoff_private)
+
+
+def violations(groups: PersonalGroups, setting: Setting) -> BoolArray:
+    """Which groups plain uniform perturbation of every record would expose (v_g, v_r).
+
+    Beyond s_g the exact tails need not be computed: Chernoff's bound is above them.
+    """
+    sizes, largest = groups.sizes, groups.largest
+    p, q = float(setting.retention), float(setting.background)
+    share = largest / sizes
+    limit = -2 * (share * p + q) * np.log(float(setting.chance))
+    exposed = np.asarray(sizes * (float(setting.error) * p * share) ** 2 > limit)
+    for run in groups.blocks():
+        owner, _, counts = groups.block(run)
+        cells = ~exposed[run][owner]
+        which = owner[cells]
+        size, most = sizes[run][which], largest[run][which]
+        passed = private_cells(setting, size, size, counts[cells], most)
+        exposed[run.start + which[~passed]] = True
+    return exposed
 
 
 def chernoff_violations(groups: PersonalGroups, setting: Setting) -> BoolArray:

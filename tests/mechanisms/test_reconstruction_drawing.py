@@ -142,7 +142,7 @@ def chain() -> np.ndarray:
 
 def test_components_are_transitive_and_log_what_they_override() -> None:
     domain = tuple(range(9))
-    merged = merge_values("age", domain, chain(), "components", FIVE)
+    merged = merge_values("age", domain, chain(), FIVE)
     assert merged.count == 1
     apart = pair_ratios(chain(), FIVE) > 1
     assert 0 < int(np.triu(apart, 1).sum()) < 36
@@ -151,7 +151,7 @@ def test_components_are_transitive_and_log_what_they_override() -> None:
 def test_too_many_values_are_refused() -> None:
     wide = np.ones((12_001, 2), np.int64)
     with pytest.raises(DataError, match="merge=components compares at most 12,000"):
-        merge_values("zip", tuple(range(12_001)), wide, "components", FIVE)
+        merge_values("zip", tuple(range(12_001)), wide, FIVE)
 
 
 def test_wide_domains_equal_the_definition() -> None:
@@ -189,10 +189,10 @@ def test_groups_are_the_cells_after_merging() -> None:
     cells = Cells(
         ("a", "b", "c"), (tuple("wxyz"), (1, 2, 3), (True, False)), code // 5, code % 5, counts
     )
-    plain = personal_groups(cells, 5, "none", FIVE)
+    plain = personal_groups(cells, 5, None)
     assert len(plain) == len(np.unique(key))
     assert int(plain.sizes.sum()) == 3000
-    merged = personal_groups(cells, 5, "components", Fraction(1, 1000))
+    merged = personal_groups(cells, 5, Fraction(1, 1000))
     assert [m.count for m in merged.merges] == [1, 1, 2]
     assert merged.sizes.tolist() == np.bincount(rows[:, 2]).tolist()
     wanted = [np.bincount(rows[rows[:, 2] == c, 3], minlength=5).max() for c in (0, 1)]

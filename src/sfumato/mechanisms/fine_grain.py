@@ -1,4 +1,10 @@
-"""Fine-grain perturbation: the values that may be shown are kept more often (thesis, Chapter 5)."""
+"""Fine-grain perturbation: the values that may be shown are kept more often (thesis, Chapter 5).
+
+A plan is published, so objectives look at the shares that a guarantee states. Where it states none
+they look at rounded counts: an operator then tells roughly how common each value is, and to who
+knows all others often what one record was (two values of one of 1,000 people make different ones in
+a fifth of the pairs).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +19,6 @@ import numpy as np
 from sfumato.columns import list_some, value_text
 from sfumato.errors import UsageError, WeakPromiseWarning
 from sfumato.guarantees.odds import OddsGuarantee
-from sfumato.mechanisms.limits import planning_counts
 from sfumato.mechanisms.perturbed import Chosen, PerturbingMechanism
 from sfumato.mechanisms.retentions import (
     TopRetention,
@@ -34,6 +39,7 @@ Gammas = Sequence[Fraction | None]
 OBJECTIVES = ("records", "counts")
 NOTHING = 1e-4  # a value kept less often than this part of the uniform retention is lost
 _AT_ONCE = 1 << 20  # retentions in one array
+COUNT_BITS = 4  # significant binary digits of counts in objectives
 
 
 @dataclass(frozen=True)
@@ -117,6 +123,24 @@ class FineGrainPerturbation(PerturbingMechanism):
             WeakPromiseWarning,
             stacklevel=4,
         )
+
+
+def planning_counts(guarantee: OddsGuarantee, histogram: Histogram) -> FloatArray:
+    """Counts to plan for: by the shares that the guarantee states, or rounded ones; 0 stays 0.
+
+    >>> from sfumato.guarantees import FineRhoPrivacy
+    >>> counts = Histogram("s", ("a", "b", "c"), np.array([1001, 5, 0]))
+    >>> planning_counts(FineRhoPrivacy(theta=2), counts).tolist()
+    [1024.0, 5.0, 0.0]
+    >>> planning_counts(FineRhoPrivacy(limits="a:0.2:0.5;*:0.1:0.3"), counts).tolist()
+    [503.0, 251.5, 251.5]
+    """
+    stated = guarantee.planning_shares(histogram.column, histogram.values)
+    if stated is not None:
+        return np.array([float(share * histogram.rows) for share in stated])
+    counts = histogram.counts.astype(np.float64)
+    step = 2.0 ** (np.floor(np.log2(np.maximum(counts, 1))) + 1 - COUNT_BITS)
+    return np.asarray(np.round(counts / step) * step)
 
 
 def best_for_records(gammas: Gammas, shares: FloatArray, p_min: Fraction) -> FineGrain:

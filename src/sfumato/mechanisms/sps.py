@@ -6,7 +6,7 @@ import math
 from bisect import bisect_left
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from sfumato.guarantees.reconstruction import ReconstructionPrivacy
 from sfumato.mechanisms.protocol import Mechanism, one_column
 from sfumato.mechanisms.reconstruction.groups import personal_groups
 from sfumato.mechanisms.reconstruction.levels import levels
-from sfumato.mechanisms.reconstruction.merging import Linkage
 from sfumato.mechanisms.reconstruction.sampled import SampledPlan
 from sfumato.mechanisms.reconstruction.tails import Setting
 from sfumato.mechanisms.reconstruction.testing import choose_samples
@@ -26,8 +25,6 @@ from sfumato.operators import Uniform
 from sfumato.operators.base import dyadic_floor
 from sfumato.profile import Profile
 from sfumato.textform import Parameter
-
-LINKAGES = ("components", "none")
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,7 @@ class SamplingPerturbingScaling(Mechanism):
     significance: Fraction = Fraction(1, 20)
 
     parameters: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("merge", options=LINKAGES),
+        Parameter("merge", options=("components", "none")),
         Parameter("significance", above=0, below=1),
     )
     name: ClassVar[str] = "sps"
@@ -63,7 +60,8 @@ class SamplingPerturbingScaling(Mechanism):
         m = len(histogram.values)
         operator = Uniform(m, dyadic_floor(guarantee.retention))
         setting = Setting(guarantee.error, guarantee.chance, operator.retention, m)
-        groups = personal_groups(profile.cells, m, cast(Linkage, self.merge), self.significance)
+        significance = None if self.merge == "none" else self.significance
+        groups = personal_groups(profile.cells, m, significance)
         chosen = levels(setting)
         samples = choose_samples(groups, setting, chosen)
         plan = SampledPlan(histogram, operator, setting, chosen, groups, samples)

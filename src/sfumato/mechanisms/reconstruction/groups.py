@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from sfumato.draws import IntArray
-from sfumato.mechanisms.reconstruction.merging import Linkage, Merge, merge_values
+from sfumato.mechanisms.reconstruction.merging import Merge, merge_values
 from sfumato.profile import Cells
 
 _BLOCK = 1 << 20  # records of a block
@@ -68,15 +68,14 @@ class PersonalGroups:
         return owner, self.values[cells], self.counts[cells]
 
 
-def personal_groups(
-    cells: Cells, values: int, linkage: Linkage, significance: Fraction
-) -> PersonalGroups:
-    """Merge the quasi values column by column, then group the cells. O(cells log cells)."""
+def personal_groups(cells: Cells, values: int, significance: Fraction | None) -> PersonalGroups:
+    """Merge the quasi values column by column, None merging nothing; then group the cells.
+    O(cells log cells)."""
     starts = _starts(cells.keys)
     keys = cells.keys[starts[:-1]]
-    if linkage == "none":
+    if significance is None:
         merges = tuple(
-            merge_values(column, domain, np.empty((0, 0), np.int64), linkage, significance)
+            Merge(column, domain, np.arange(len(domain)))
             for column, domain in zip(cells.columns, cells.domains, strict=True)
         )
         return PersonalGroups(merges, keys, starts, cells.values, cells.counts)
@@ -88,7 +87,7 @@ def personal_groups(
         code = keys // stride % len(domain)
         codes = np.repeat(code, repeats)
         table = _counted(codes, cells.values, cells.counts, len(domain), values)
-        merge = merge_values(column, domain, table, linkage, significance)
+        merge = merge_values(column, domain, table, significance)
         merges_found.append(merge)
         merged = merged * merge.count + merge.classes[code]
     if not any(merge.changes for merge in merges_found):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -21,8 +21,6 @@ from sfumato.columns import Value, value_to_json
 from sfumato.draws import BoolArray, IntArray
 from sfumato.errors import DataError
 from sfumato.mechanisms.reconstruction.tails import FloatArray
-
-Linkage = Literal["components", "none"]
 
 _MOST_COMPARED = 12_000  # values of a column: every pair of them is in memory
 _LONGEST = 60  # letters of a label
@@ -84,20 +82,17 @@ def merge_values(
     column: str,
     domain: tuple[Value, ...],
     table: IntArray,
-    linkage: Linkage,
     significance: Fraction,
 ) -> Merge:
     """Merge the values of one column; `table[v, x]` counts records. O(V²m), O(V²) bits of memory.
 
     >>> counts = np.array([[50, 50], [48, 52], [90, 10]])
-    >>> merge_values("job", ("a", "b", "c"), counts, "components", Fraction(1, 20)).labels()
+    >>> merge_values("job", ("a", "b", "c"), counts, Fraction(1, 20)).labels()
     ('a | b', 'c')
     """
-    if linkage == "none" or len(domain) < 2:
-        return Merge(column, domain, np.arange(len(domain)))
     if len(domain) > _MOST_COMPARED:
         raise DataError(
-            f"Column {column!r} has {len(domain):,} values; merge={linkage} compares at most "
+            f"Column {column!r} has {len(domain):,} values; merge=components compares at most "
             f"{_MOST_COMPARED:,}. Coarsen the column, or choose merge=none."
         )
     alike = pair_ratios(table, significance) <= 1

@@ -93,26 +93,6 @@ def _lowered(
     return chosen
 
 
-def violations(groups: PersonalGroups, setting: Setting) -> BoolArray:
-    """Which groups plain uniform perturbation of every record would expose (v_g, v_r).
-
-    Beyond s_g the exact tails need not be computed: Chernoff's bound is above them.
-    """
-    sizes, largest = groups.sizes, groups.largest
-    p, q = float(setting.retention), float(setting.background)
-    share = largest / sizes
-    limit = -2 * (share * p + q) * np.log(float(setting.chance))
-    exposed = np.asarray(sizes * (float(setting.error) * p * share) ** 2 > limit)
-    for run in groups.blocks():
-        owner, _, counts = groups.block(run)
-        cells = ~exposed[run][owner]
-        which = owner[cells]
-        size, most = sizes[run][which], largest[run][which]
-        passed = private_cells(setting, size, size, counts[cells], most)
-        exposed[run.start + which[~passed]] = True
-    return exposed
-
-
 def worst_tail(
     groups: PersonalGroups, samples: IntArray, setting: Setting
 ) -> tuple[FloatArray, BoolArray]:
