@@ -81,7 +81,7 @@ def test_published_asked_and_audited(
 
 def test_limits_from_a_file_leave_no_path_behind(table: Table, tmp_path: Path) -> None:
     limits = tmp_path / "secret-folder.csv"
-    limits.write_text("value,rho1,rho2,weight\nd00,1/4,1/2,\nd11,0.01,0.1,5\n*,0.2,0.5,\n")
+    limits.write_text("value,rho1,rho2\nd00,1/4,1/2\nd11,0.01,0.1\n*,0.2,0.5\n")
     publish(
         table,
         f"fine-rho-privacy(@{limits})",
@@ -90,7 +90,7 @@ def test_limits_from_a_file_leave_no_path_behind(table: Table, tmp_path: Path) -
     )
     text = (tmp_path / "r" / "manifest.json").read_text()
     assert "secret-folder" not in text
-    assert "d11:0.01:0.1:5" in text
+    assert "d11:0.01:0.1" in text
     assert audit(table, tmp_path / "r").holds
 
 

@@ -24,7 +24,7 @@ VALUES = (
     "=HYPERLINK(1)",
     "'; DROP TABLE release; --",
     "&lt;",
-    "\u2028",
+    "a\u2028b",
     "@SUM",
 )
 

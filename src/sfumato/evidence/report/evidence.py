@@ -163,7 +163,8 @@ def collect(
     declared = raw_table(table, release)
     reasons: dict[str, str] = {}
     auditing = part_of(progress, 0, _AUDITED, WHOLE)
-    verdict = audit(declared, release, receipt=receipt, progress=auditing)
+    # not the table with the manifest's roles: what it was declared as is for the audit to ask
+    verdict = audit(table, release, receipt=receipt, progress=auditing)
     findings = tuple(map(shown_finding, verdict.findings))
     attacking = part_of(progress, _AUDITED, _ATTACKED - _AUDITED, WHOLE)
     outcomes = _or_reason(
