@@ -151,7 +151,7 @@ class MarkSystem:
     def law(self, point: IntArray, asked: Any, shares: Any) -> MarkLaw:
         """With ω² and the τ_j² of a point of the grid."""
         noise, root = self._at(point)
-        seen = np.tensordot(1 / noise, self.seen, axes=1) * root * root[:, None]
+        seen = _summed(1 / noise, self.seen) * root * root[:, None]
         values, vectors = np.linalg.eigh(seen)
         return MarkLaw(
             self, asked, shares, noise, root, vectors, np.maximum(values, 0.0), np.exp2(point[0])
@@ -164,15 +164,16 @@ class MarkSystem:
 
     def likely(self, point: IntArray, shown: FloatArray, squares: FloatArray) -> FloatArray:
         """The log likelihood of groups at a point of the grid."""
+        from scipy.linalg.lapack import dposv
+
         noise, root = self._at(point)
-        seen = np.tensordot(1 / noise, self.seen, axes=1) * root * root[:, None]
+        seen = _summed(1 / noise, self.seen) * root * root[:, None]
         seen[np.diag_indices_from(seen)] += 1
-        factor = np.linalg.cholesky(seen)
-        moved = root[:, None] * np.tensordot(1 / noise, shown, axes=1)
-        halves = np.linalg.solve(factor, moved)
+        moved = root[:, None] * _summed(1 / noise, shown)
+        factor, solved, _ = dposv(seen, moved)
         many = np.array([len(level) for level in self.inside])
         size = many @ np.log(noise) + 2 * np.log(np.diagonal(factor)).sum()
-        return np.asarray(((halves**2).sum(axis=0) - (1 / noise) @ squares - size) / 2)
+        return np.asarray(((moved * solved).sum(axis=0) - (1 / noise) @ squares - size) / 2)
 
     def likeliest(self, shown: FloatArray, squares: FloatArray, scale: FloatArray) -> IntArray:
         """By group: the doublings of ω² and of every τ_j², times the group's scale."""
@@ -242,7 +243,7 @@ class MarkLaw:
 
     def along(self, shown: FloatArray) -> FloatArray:
         """What is shown of δ/τ, by (direction, …)."""
-        moved = np.tensordot(1 / self.noise, shown, axes=1)
+        moved = _summed(1 / self.noise, shown)
         return np.asarray(np.tensordot(self.vectors.T, (moved.T * self.root).T, axes=1))
 
     def left(self, along: FloatArray, wider: float = 1.0) -> FloatArray:
@@ -348,6 +349,12 @@ class MarkDeviations:
             if not law.system.table.is_learnable:
                 by_pair[4:, pairs] = 1.0
         return by_pair
+
+
+def _summed(weights: FloatArray, by_level: FloatArray) -> FloatArray:
+    """Sums over levels."""
+    flat = weights @ by_level.reshape(len(weights), -1)
+    return np.asarray(flat.reshape(by_level.shape[1:]))
 
 
 def _alike(points: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
