@@ -19,7 +19,7 @@ from sfumato.audits.findings import Finding
 from sfumato.columns import Column, value_text
 from sfumato.draws import BoolArray, IntArray
 from sfumato.guarantees import CeilingGuarantee
-from sfumato.guarantees.beta_likeness import BetaLikeness
+from sfumato.guarantees.ceilings import BetaLikeness
 from sfumato.release import GeneralizedRelease
 from sfumato.release.marginals import places_of
 

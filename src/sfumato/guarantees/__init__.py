@@ -6,12 +6,15 @@ from collections.abc import Mapping
 
 from sfumato.errors import UsageError
 from sfumato.guarantees.base import Ceilings, Guarantee
-from sfumato.guarantees.beta_likeness import BetaLikeness, EnhancedBetaLikeness
-from sfumato.guarantees.ceilings import CeilingGuarantee
+from sfumato.guarantees.ceilings import (
+    BetaLikeness,
+    CeilingGuarantee,
+    EnhancedBetaLikeness,
+    LDiversity,
+)
 from sfumato.guarantees.conjunction import AllCeilings, AllOdds, conjunction, jointly
 from sfumato.guarantees.f_privacy import DEFAULT_PROMISE, FPrivacy
 from sfumato.guarantees.fine_rho import FineRhoPrivacy
-from sfumato.guarantees.l_diversity import LDiversity
 from sfumato.guarantees.odds import OddsGuarantee
 from sfumato.guarantees.reconstruction import ReconstructionPrivacy
 from sfumato.guarantees.rho import RhoPrivacy

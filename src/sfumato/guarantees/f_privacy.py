@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from sfumato.columns import list_some, value_text
 from sfumato.errors import UsageError
@@ -109,16 +109,20 @@ class FPrivacy(CeilingGuarantee):
     def names_values(self) -> bool:
         return self.limits is not None or super().names_values
 
+    def ceiling(self, share: Fraction) -> Fraction:
+        raised = (self.theta or Fraction(0)) * share + self.floor
+        return min(raised, 1 - self.doubt * (1 - share))
+
     def ceilings(self, histogram: Histogram) -> list[Fraction]:
-        rows: list[Any] = [None] * len(histogram.values)
+        by_code = super().ceilings(histogram)
         if self.limits is not None:  # theta is the row of every other value
             rows = self.limits.for_domain(histogram, every=self.theta is None)
-        theta = self.theta or Fraction(0)
-        by_code = [
-            min(theta * share + self.floor, 1 - self.doubt * (1 - share)) if row is None else row[1]
-            for row, share in zip(rows, histogram.shares, strict=True)
-        ]
-        return self.but_open(histogram, by_code)
+            free = set(self.open_codes(histogram))
+            by_code = [
+                ceiling if row is None or code in free else row[1]
+                for code, (row, ceiling) in enumerate(zip(rows, by_code, strict=True))
+            ]
+        return by_code
 
     def nearest(self, histogram: Histogram) -> Guarantee | None:
         if self.theta is None or self.limits is not None:

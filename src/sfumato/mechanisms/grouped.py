@@ -27,8 +27,7 @@ import numpy.typing as npt
 
 from sfumato.draws import BoolArray, Draws, IntArray, Positions
 from sfumato.guarantees.base import Guarantee
-from sfumato.guarantees.ceilings import CeilingGuarantee
-from sfumato.guarantees.l_diversity import LDiversity
+from sfumato.guarantees.ceilings import CeilingGuarantee, LDiversity
 from sfumato.mechanisms.generalized import (
     Generalized,
     Stage,

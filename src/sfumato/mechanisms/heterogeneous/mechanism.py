@@ -14,8 +14,7 @@ import numpy as np
 
 from sfumato.draws import Draws, IntArray
 from sfumato.guarantees.base import Guarantee
-from sfumato.guarantees.beta_likeness import BetaLikeness
-from sfumato.guarantees.l_diversity import LDiversity
+from sfumato.guarantees.ceilings import BetaLikeness, LDiversity
 from sfumato.mechanisms.generalized import (
     Generalized,
     Stage,
