@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.draws import IntArray
-from sfumato.operators.base import FloatArray
 
 
 class SizedBuckets(NamedTuple):
@@ -109,12 +108,6 @@ class Limits:
         tops, bottoms = self._fractions
         sizes = np.minimum(-(-bottoms // np.maximum(tops, 1)), _LARGEST)
         return np.where(tops > 0, sizes, 0).astype(np.int64)
-
-    @property
-    def nearly(self) -> FloatArray:
-        """The ceilings as floats, to put values in order by."""
-        tops, bottoms = self._fractions
-        return np.asarray(tops / bottoms, np.float64)
 
     @property
     def smallest_size(self) -> int:
