@@ -187,3 +187,5 @@ def test_more_marks_than_can_be_learnt_show_what_is_possible(
     least = np.maximum(inside[:, None] + listed - table.sizes[:, None], 0).sum(axis=0)
     assert low == pytest.approx(least)
     assert high == pytest.approx(np.minimum(inside[:, None], listed).sum(axis=0))
+    true = np.bincount(job[group], minlength=JOBS)
+    assert ((low <= true) & (true <= high)).all()
