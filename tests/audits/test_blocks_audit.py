@@ -123,3 +123,11 @@ def test_buckets_of_a_refused_block_keep_less(
         patched.setattr(tree, "refused", lambda away, path, draws: path == "0")
         sf.publish(people(), "l-diversity(4)", to=tmp_path / "r", mechanism="local", **ROLES)
     assert "refused-blocks" in failed(sf.audit(people(), tmp_path / "r"))
+
+
+def test_where_rows_of_people_were_drawn_the_tree_is_for_the_receipt(tmp_path: Path) -> None:
+    table = people().append_column("who", pa.array(np.arange(ROWS) // 2))
+    verdict = released(tmp_path / "r", table, person="who", way="local(min=60)")
+    assert not failed(verdict), verdict
+    (skipped,) = [finding for finding in verdict.findings if finding.check.name == "blocks"]
+    assert skipped.holds is None

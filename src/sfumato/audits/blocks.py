@@ -127,6 +127,9 @@ def check_blocks(case: AuditCase) -> Iterator[Finding]:
     """The tree of blocks, its cuts, and the ceilings where one was refused."""
     again = case.blocks_again
     if again is None:
+        if isinstance(case.mechanism, LocalBuckets) and case.rows_of_people_withheld:
+            why = "they follow from the rows of people that were drawn: audit with --receipt"
+            yield from [] if case.repeated else [Finding.skipped(catalogue.BLOCKS, witness=why)]
         return
     wrong = [again.stranger, *(cut.wrong for cut in again.cuts)]
     listed = tuple(text for text in wrong if text is not None)
