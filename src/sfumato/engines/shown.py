@@ -223,8 +223,9 @@ def from_domain(table: Table, name: str, what: T, lists_values: bool) -> Public[
     """What follows from the domain of a sensitive column, in a release that shows all values that
     occur or does not.
 
-    Which values occur, or are common enough to stay, only a stated domain does not tell. Of people
-    with several rows it lists those of rows that are not published, too.
+    Which values occur only a stated domain does not tell; which are common enough to stay shows in
+    the draws of all who have them. Of people with several rows it lists those of rows that are not
+    published, too.
     """
     stated = stated_values(name, table.domains.get(name))
     recodes = table.recodes.get(name)

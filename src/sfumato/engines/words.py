@@ -102,8 +102,9 @@ class Facts:
             )
         if f"domain of {column}" in self.fitted:
             said += (
-                " Whoever knows the values of everybody else learns from the domain whether it "
-                "lists a value only because of this person, and which; a stated one tells nothing."
+                " Whoever knows the values of everybody else may learn which value the domain "
+                "lists, or the recode rare keeps, only because of this person; a stated domain "
+                "without rare tells nothing."
             )
         return said
 
