@@ -101,7 +101,7 @@ def test_burel_classes_keep_beta(way: Burel) -> None:
         made = plan.generalize(axes, codes, Draws.from_seed(1), quiet)
         assert made.group is not None
         assert sorted(made.source.tolist()) == list(range(2000))
-        described = made.described()
+        described = {name: public.value for name, public in made.described().items()}
         assert described["matches"] == np.bincount(made.group).min()
         for group in range(described["groups"]):
             counts = np.bincount(codes[made.source[made.group == group]], minlength=12)
