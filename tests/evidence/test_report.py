@@ -19,7 +19,7 @@ import sfumato as sf
 from sfumato.audits import AuditCheck, CheckResult, Finding
 from sfumato.audits.catalogue import ELIGIBILITY, POSTERIOR
 from sfumato.columns import domain_text
-from sfumato.errors import DataError
+from sfumato.errors import DataError, UsageError
 from sfumato.evidence.report import Report, write_report
 from sfumato.evidence.report.discreet import shown_attack, shown_finding
 from sfumato.evidence.report.expected import expected_errors
@@ -321,6 +321,13 @@ def test_every_sensitive_column_is_measured_and_no_reason_is_public(
     assert "row 17 has disease a" in str(report)
     assert "row 17" not in own_text(report) + json.dumps(report.to_json())
     assert "no figures on attacks" in own_text(report)
+
+
+def test_a_misspelled_attack_is_refused_at_once(stays: tuple[Path, Path], tmp_path: Path) -> None:
+    table, release = stays
+    with pytest.raises(UsageError, match="telepathy"):
+        sf.report(release, table=table, out=tmp_path / "out", attacks=["linkage", "telepathy"])
+    assert not (tmp_path / "out").exists()
 
 
 def test_publish_report_and_audit_count_the_same_rare_values(stays: tuple[Path, Path]) -> None:

@@ -12,7 +12,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sfumato.attacks import attack
+from sfumato.attacks import attack, parse_attack
+from sfumato.attacks.registry import ALL
 from sfumato.audits import Finding, audit
 from sfumato.audits.case import raw_table
 from sfumato.audits.findings import joined
@@ -147,6 +148,9 @@ def collect(
     manifest = release.manifest
     promise = parse_guarantee(manifest.guarantee)
     sensitive = [column.name for column in release.columns if column.role == "sensitive"]
+    for text in [attacks] if isinstance(attacks, str) else attacks:
+        if text != ALL:
+            parse_attack(text)  # a misspelling is refused before anything takes long
     progress("reading the release", 0, WHOLE)
     expected = tuple(expected_errors(release, column) for column in sensitive)
     exposed = exposure_of(release)
