@@ -172,9 +172,7 @@ class ListedEstimated(Estimated):
             yield from self._fits
             return
         loose, kept = self.free, []
-        size = self.values if len(self.table.rows) == 1 else self.values**2
-        if self.is_mixed:
-            size = max(self.values, len(self.table.sizes))
+        size = self.width if len(self.table.rows) == 1 or self.is_mixed else self.values**2
         for low in range(0, self.moments.classes, max(_AT_ONCE // size, 1)):
             current_limits().check()
             some = np.arange(low, min(low + max(_AT_ONCE // size, 1), self.moments.classes))
@@ -198,6 +196,12 @@ class ListedEstimated(Estimated):
     def is_mixed(self) -> bool:
         """Whether buckets list other columns, too, whose marks deviate with those asked for."""
         return self.table.marks is not None
+
+    @property
+    def width(self) -> int:
+        """The longest of what is written out for every pair."""
+        marks = self.table.marks
+        return self.values if marks is None else max(self.values, *marks.combined.shape)
 
     def _mixed(self, loose: Any, some: IntArray) -> MarkDeviations:
         """What the marks of some classes deviate by."""
@@ -507,6 +511,6 @@ class _Sums:
         pairs = self._forms.starts[classes][position] + within
         kept = self._forms.row[pairs] >= 0
         pairs, position = pairs[kept], position[kept]
-        step = max(_AT_ONCE // self._estimated.values, 1)
+        step = max(_AT_ONCE // self._estimated.width, 1)
         for low in range(0, len(pairs), step):
             yield pairs[low : low + step], position[low : low + step]
