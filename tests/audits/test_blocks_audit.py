@@ -131,3 +131,28 @@ def test_where_rows_of_people_were_drawn_the_tree_is_for_the_receipt(tmp_path: P
     assert not failed(verdict), verdict
     (skipped,) = [finding for finding in verdict.findings if finding.check.name == "blocks"]
     assert skipped.holds is None
+
+
+MOMENTS = pa.array(np.random.default_rng(5).integers(0, 10**9, ROWS), pa.timestamp("s"))
+KINDS: dict[str, tuple[pa.Array, dict[str, Any]]] = {
+    "intervals": (
+        pa.array(np.random.default_rng(6).normal(0, 20, ROWS)),
+        {"recode": {"q": "bins(-inf, -20, 0, 20, inf)"}},
+    ),
+    "times with a zone": (MOMENTS.cast(pa.timestamp("us", "Europe/Berlin")), {}),
+    "times of day": (pa.array(np.arange(ROWS) * 31 % 86_400, pa.int32()).cast(pa.time32("s")), {}),
+    "decimals": (pa.array(np.arange(ROWS) % 700 - 350).cast(pa.decimal128(21, 2)), {}),
+    "merged for k": (pa.array(np.arange(ROWS) % 300), {"quasi_k": 5}),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_cuts_of_every_kind_are_read_again(kind: str, tmp_path: Path) -> None:
+    """Written as text or number, read as the column has it: everybody stands in their block."""
+    shown, more = KINDS[kind]
+    table = pa.table({"q": shown, "ill": people()["ill"]})
+    verdict = released(tmp_path / "r", table, way="local(min=60)", **{**more, "quasi": "q"})
+    assert not failed(verdict), verdict
+    release = sf.open(tmp_path / "r")
+    assert sum(node.column is not None for node in release.manifest.plan.blocks) >= 3
+    assert release.sql("SELECT COUNT(*) AS n FROM release").rows()[0]["n"] == ROWS
