@@ -12,7 +12,6 @@ from sfumato.errors import DataError
 from sfumato.mechanisms.reconstruction import groups as grouping
 from sfumato.mechanisms.reconstruction.drawing import Drawn, draw_block, round_shares
 from sfumato.mechanisms.reconstruction.groups import PersonalGroups, personal_groups
-from sfumato.mechanisms.reconstruction.levels import levels
 from sfumato.mechanisms.reconstruction.merging import Merge, merge_values, pair_ratios
 from sfumato.mechanisms.reconstruction.sampled import SampledPlan, part_scales, parts_of
 from sfumato.mechanisms.reconstruction.tails import Setting
@@ -95,7 +94,7 @@ def test_published_counts_have_the_predicted_moments() -> None:
     # within 30 % (4.2 standard errors of a variance of 400 draws); false alarms below 1 in 2,000
     groups, samples = random_groups(8, number=60)
     counts = Histogram("s", tuple(range(6)), np.bincount(groups.values, groups.counts).astype(int))
-    plan = SampledPlan(counts, HALF, SETTING, levels(SETTING), groups, samples)
+    plan = SampledPlan(counts, HALF, SETTING, groups, samples)
     mean, variance = plan.moments(samples)
     found = np.zeros((400, 6))
     for seed in range(len(found)):
@@ -110,7 +109,7 @@ def test_scales_cover_every_group() -> None:
     groups, samples = random_groups(2)
     kept = samples > 0
     scales = np.array(part_scales(groups.sizes, samples))
-    parts = parts_of(groups.sizes[kept], samples[kept], len(scales))
+    parts = parts_of(groups.sizes[kept], samples[kept], scales.tolist())
     ratio = groups.sizes[kept] / samples[kept]
     assert (scales[parts] >= ratio).all()
     assert (scales[parts] <= ratio * 1.1 + 1e-5).all()

@@ -62,9 +62,8 @@ class SamplingPerturbingScaling(Mechanism):
         setting = Setting(guarantee.error, guarantee.chance, operator.retention, m)
         significance = None if self.merge == "none" else self.significance
         groups = personal_groups(profile.cells, m, significance)
-        chosen = levels(setting)
-        samples = choose_samples(groups, setting, chosen)
-        plan = SampledPlan(histogram, operator, setting, chosen, groups, samples)
+        samples = choose_samples(groups, setting, levels(setting))
+        plan = SampledPlan(histogram, operator, setting, groups, samples)
         if not samples.any():
             raise self._infeasible(plan, guarantee)
         return plan

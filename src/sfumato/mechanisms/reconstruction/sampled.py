@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,11 +34,15 @@ class SampledPlan(CellPlan):
     histogram: Histogram
     operator: Uniform
     setting: Setting
-    levels: tuple[Level, ...]
     groups: PersonalGroups
     samples: IntArray
 
     kind: ClassVar[str] = "perturbed"
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """The ladder that samples follow: it follows from the promise and the operator."""
+        return levels(self.setting)
 
     @property
     def operators(self) -> Mapping[str, Uniform]:
@@ -52,7 +57,7 @@ class SampledPlan(CellPlan):
         """Groups that are not published."""
         return int((self.samples == 0).sum())
 
-    @property
+    @cached_property
     def scales(self) -> tuple[float, ...]:
         """For each part: at most so many published records stand for one that was perturbed."""
         return part_scales(self.groups.sizes, self.samples)
@@ -72,7 +77,7 @@ class SampledPlan(CellPlan):
 
     def parts(self, groups: IntArray) -> IntArray:
         """The part of these groups."""
-        return parts_of(self.groups.sizes[groups], self.samples[groups], len(self.scales))
+        return parts_of(self.groups.sizes[groups], self.samples[groups], self.scales)
 
     def emit(self, draws: Draws) -> Iterator[Emitted]:
         for run in self.groups.blocks():
@@ -177,11 +182,10 @@ def part_scales(sizes: IntArray, samples: IntArray) -> tuple[float, ...]:
     return tuple(scales)
 
 
-def parts_of(sizes: IntArray, samples: IntArray, parts: int) -> IntArray:
+def parts_of(sizes: IntArray, samples: IntArray, scales: Sequence[float]) -> IntArray:
     """The part of each published group: 0 for whole groups, else the least sufficient scale.
 
-    >>> parts_of(np.array([3, 10]), np.array([3, 8]), 4)
+    >>> parts_of(np.array([3, 10]), np.array([3, 8]), (1.0, 1.1, 1.21, 1.331))
     array([0, 3])
     """
-    ladder = np.array([1.0] + [round(_STEP**step * (1 + 1e-12), 6) for step in range(1, parts)])
-    return np.asarray(np.searchsorted(ladder, sizes / samples, side="left"))
+    return np.asarray(np.searchsorted(scales, sizes / samples, side="left"))
