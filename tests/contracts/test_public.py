@@ -108,3 +108,12 @@ def test_a_release_says_what_is_fitted_and_for_whom_it_does_not_hold(
     elif not fitted:
         assert "everybody else" not in statement
     assert sf.audit(table, tmp_path / "release").holds is not False
+
+
+def test_a_domain_that_was_stated_needs_no_declaration(tmp_path: Path) -> None:
+    """Whether it was, only the receipt tells: an audit without one believes the manifest."""
+    whole, release = contract_table(), tmp_path / "release"
+    named = {"disease": sorted(set(whole.column("disease").to_pylist()))}
+    stated = sf.read(whole, quasi=["age", "sex"], sensitive="disease", domain=named)
+    sf.publish(stated, "rho-privacy(0.3, 0.6)", mechanism="uniform", to=release)
+    assert sf.audit(sf.read(whole, quasi=["age", "sex"], sensitive="disease"), release).holds

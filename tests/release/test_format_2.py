@@ -15,7 +15,9 @@ import pytest
 from msgspec import inspect
 
 import sfumato as sf
+from sfumato.audits.spelling import rewrite
 from sfumato.errors import WeakPromiseWarning
+from sfumato.release import Release
 from sfumato.release.manifest import AnyManifest
 
 HERE = Path(__file__).parent / "format_2"
@@ -65,6 +67,18 @@ def test_what_no_manifest_has_any_more_is_not_read() -> None:
     text = (HERE / "columns" / "manifest.json").read_text("utf-8")
     assert '"beyond": [' in text
     assert "beyond" not in sf.open(HERE / "columns").manifest.to_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "fitted"), [("partitioned", ("operators",)), ("heterogeneous", ("spans",))]
+)
+def test_what_was_fitted_is_known_when_it_is_written_again(
+    name: str, fitted: tuple[str, ...], tmp_path: Path
+) -> None:
+    again = rewrite(Release(HERE / name), tmp_path / name)
+    assert (again.format, again.fitted) == (3, fitted)
+    said = "everybody else" if name == "partitioned" else "concludes nothing"
+    assert said in " ".join(again.statement)
 
 
 @pytest.mark.parametrize("name", NAMES)

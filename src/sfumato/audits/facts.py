@@ -13,7 +13,7 @@ from sfumato.audits.case import AuditCase, concerns, quoted
 from sfumato.audits.findings import Finding
 from sfumato.columns import Column, Range, Values, value_text, value_to_json
 from sfumato.engines.publication import missing_rule
-from sfumato.engines.shown import domain_of, domains_of
+from sfumato.engines.shown import domain_of
 from sfumato.guarantees import ReconstructionPrivacy
 from sfumato.mechanisms.buckets.ways import OptimalBuckets
 from sfumato.operators import Decoy
@@ -156,32 +156,30 @@ def check_facts(case: AuditCase) -> Iterator[Finding]:
             yield Finding.plain(catalogue.OPERATORS, None)
             for name in ("floors", "part_columns"):
                 facts[name] = getattr(part, name) == getattr(plan, name)
-    facts["fitted"] = manifest.fitted == tuple(_fitted_again(case, public))
+    if manifest.format == FORMAT:  # else it is made of the plan as it is read
+        facts["fitted"] = manifest.fitted == tuple(_fitted_again(case, public))
     wrong = tuple(name for name, holds in facts.items() if not holds)
     yield Finding.limited(catalogue.FACTS, len(wrong), listed=wrong)
 
 
 def _fitted_again(case: AuditCase, public: PublicPlan) -> Iterator[str]:
-    """What a manifest calls fitted, in its order, as far as an audit can know: nobody knows of an
-    earlier release, nor of domains that were stated for a table which was not declared."""
+    """What a manifest calls fitted, in its order, as far as an audit can know: only a receipt tells
+    of an earlier release, and whether a domain was stated."""
     manifest, plan = case.release.manifest, case.release.plan
-    taken_over = manifest.randomness == "key-file" or manifest.format != FORMAT
     merges = getattr(plan, "merges", {})
     if isinstance(case.release, GeneralizedRelease):
         yield from ("spans",) if plan.groups is None else ("matches", "spans", "groups")
     elif getattr(plan, "sampling", None) is not None:
         yield from ("sampling", "merges") if merges else ("sampling",)
-    elif public and not taken_over:
+    elif public and manifest.randomness != "key-file":
         yield from fitted_of(public)
     elif isinstance(case.release, PerturbedRelease):
         yield from (name for name in ("operators", "floors") if name in manifest.fitted)
-    known = case.declared and not taken_over
-    domains = domains_of(case.looked_at, manifest.kind) if known else {}
-    hidden = {f"domain of {name}" for name in merges} | {*fitted_of({}, domains)}
-    hidden |= {*manifest.fitted} if not known else set()
     for column in case.release.columns:
-        listed = column.role == "sensitive" or column.name in merges
-        if listed and (name := f"domain of {column.name}") in hidden:
+        name, drawn = f"domain of {column.name}", manifest.kind == "perturbed"
+        counted = drawn and "rare(" in column.recode
+        hidden = column.role == "sensitive" and (counted or name in manifest.fitted)
+        if hidden or column.name in merges:
             yield name
 
 

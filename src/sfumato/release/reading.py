@@ -67,12 +67,16 @@ class _Gone(msgspec.Struct):
 
 def _as_now(document: dict[str, Any]) -> tuple[dict[str, Any], _Gone]:
     """A manifest of format 2 without what no manifest has any more, and that."""
-    gone = _Gone()
-    if isinstance(document.get("plan"), dict):
-        gone = msgspec.convert(document["plan"], _Gone)
+    gone, plan = _Gone(), document.get("plan")
+    if isinstance(plan, dict):
+        gone = msgspec.convert(plan, _Gone)
         for name in _Gone.__struct_fields__:
-            document["plan"].pop(name, None)
-        document["fitted"] = ["operators"] if gone.fitted else []
+            plan.pop(name, None)
+        operators = ["operators"] if gone.fitted or plan.get("part_columns") else []
+        matches = ["matches"] if plan.get("groups") else []
+        others = [name for name in ("sampling", "merges", "spans", "groups") if plan.get(name)]
+        merged = [f"domain of {name}" for name in plan.get("merges") or ()]
+        document["fitted"] = [*operators, *matches, *others, *merged]
         for last in ("plan", "files"):  # as manifests have them
             document[last] = document.pop(last, None)
     return document, gone
