@@ -17,7 +17,7 @@ from sfumato.version import __version__
 from sfumato.web.answers import Refusal, answer
 from sfumato.web.asked import AskedPreview, AskedPromise, AskedQuestion, checked
 from sfumato.web.bodies import read_object
-from sfumato.web.commands import commands
+from sfumato.web.commands import publish_command
 from sfumato.web.guard import NO_SESSION
 from sfumato.web.jobs import Jobs
 from sfumato.web.places import Roots
@@ -140,11 +140,11 @@ async def show_profile(services: Services, request: Request, identifier: str) ->
     return {"profile": identifier, **kept["shown"]}
 
 
-async def show_commands(services: Services, request: Request, identifier: str) -> Any:
-    """What the page does, and what it does not, as commands to copy."""
-    kept = services.kept("profiles", identifier)
+async def show_command(services: Services, request: Request, identifier: str) -> Any:
+    """What the page does as a command to copy."""
+    table = services.kept("profiles", identifier)["declared"]
     promise: AskedPromise = checked(dict(request.query_params), AskedPromise)
-    return commands(kept["declared"], promise.guarantee, promise.mechanism or None)
+    return {"command": publish_command(table, promise.guarantee, promise.mechanism or None)}
 
 
 async def predict(services: Services, request: Request) -> Any:

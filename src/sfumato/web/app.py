@@ -42,7 +42,7 @@ ROUTES: dict[str, api.Handler] = {
     "DELETE /api/tables/{identifier}": tables_api.forget_table,
     "POST /api/tables/{identifier}/draft": tables_api.keep_draft,
     "GET /api/profiles/{identifier}": api.show_profile,
-    "GET /api/profiles/{identifier}/commands": api.show_commands,
+    "GET /api/profiles/{identifier}/command": api.show_command,
     "POST /api/predict": api.predict,
     "GET /api/release": api.show_release,
     "POST /api/query": api.query,

@@ -1,7 +1,7 @@
 // Step 3: move the promise and watch what it allows and what it costs, before anything is published.
 
 import { get, post, segment, serverState } from "./api.js";
-import { commandList } from "./commands.js";
+import { byCommand } from "./commands.js";
 import { freshId, h, problem, put } from "./dom.js";
 import { plural } from "./format.js";
 import { goalBox } from "./goal.js";
@@ -61,7 +61,7 @@ export async function showPromise(page) {
     typed(text, true);
     panel.headline.scrollIntoView({ block: "nearest" });
   });
-  const byCommand = commandList(profile, () => ({
+  const command = byCommand(profile, () => ({
     guarantee: chosen.text,
     mechanism: chosen.mechanism,
   }));
@@ -79,7 +79,7 @@ export async function showPromise(page) {
     if (redraw) drawFields();
     keep();
     panel.ask(chosen.text, chosen.mechanism, readByColumn(chosen.text) ? EACH : chosen.promise);
-    byCommand.changed();
+    command.changed();
   }
 
   /** One promise as text for each sensitive column. */
@@ -264,7 +264,7 @@ export async function showPromise(page) {
       panel.element,
     ),
     publishBox(profile, chosen, panel),
-    byCommand.element,
+    command.element,
   );
   apply();
   return () => {
