@@ -189,3 +189,20 @@ def test_more_marks_than_can_be_learnt_show_what_is_possible(
     assert high == pytest.approx(np.minimum(inside[:, None], listed).sum(axis=0))
     true = np.bincount(job[group], minlength=JOBS)
     assert ((low <= true) & (true <= high)).all()
+
+
+def test_blocks_wholly_inside_are_exact() -> None:
+    """One group is a block, another one a block and nothing of the other."""
+    job, pay = people(13)
+    bucket = dealt(job, pay, 14)
+    table, asked, shares = table_of(job, pay, bucket, np.array([0, 50]))
+    plain = BlockTable.of(shares, table.sizes, np.array([0, 50]))
+    blocks = BlockTable(**{**vars(plain), "marks": table, "asked": asked})
+    groups = [bucket < 50, np.ones(len(job), np.bool_)]
+    totals = read(partial(ListedEstimated, table=blocks), moments(groups, bucket))
+    true = np.concatenate([np.bincount(job[each], minlength=JOBS) for each in groups])
+    assert totals.values[0] == pytest.approx(true)
+    assert totals.variance([1.0]) == pytest.approx(np.zeros(2 * JOBS), abs=1e-9)
+    assert totals.ends is not None
+    for end in totals.ends(1.96):
+        assert end[0] == pytest.approx(true)

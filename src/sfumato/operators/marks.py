@@ -21,6 +21,7 @@ believed with 25τ², too. With one block all groups share their matrices.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -353,8 +354,8 @@ class MarkDeviations:
 
 def _summed(weights: FloatArray, by_level: FloatArray) -> FloatArray:
     """Sums over levels."""
-    flat = weights @ by_level.reshape(len(weights), -1)
-    return np.asarray(flat.reshape(by_level.shape[1:]))
+    shape = by_level.shape[1:]  # of no level, where blocks are wholly inside
+    return np.asarray((weights @ by_level.reshape(len(weights), math.prod(shape))).reshape(shape))
 
 
 def _alike(points: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
