@@ -176,7 +176,7 @@ def _fitted_again(case: AuditCase, public: PublicPlan) -> Iterator[str]:
     elif isinstance(case.release, PerturbedRelease):
         yield from (name for name in ("operators", "floors") if name in manifest.fitted)
     for column in case.release.columns:
-        name, drawn = f"domain of {column.name}", manifest.kind == "perturbed"
+        name, drawn = f"domain of {column.name}", isinstance(case.release, PerturbedRelease)
         counted = drawn and "rare(" in column.recode
         hidden = column.role == "sensitive" and (counted or name in manifest.fitted)
         if hidden or column.name in merges:

@@ -67,15 +67,15 @@ class _Gone(msgspec.Struct):
 
 def _as_now(document: dict[str, Any]) -> tuple[dict[str, Any], _Gone]:
     """A manifest of format 2 without what no manifest has any more, and that."""
-    gone, plan = _Gone(), document.get("plan")
-    if isinstance(plan, dict):
-        gone = msgspec.convert(plan, _Gone)
+    gone, part = _Gone(), document.get("plan")
+    if isinstance(part, dict):
+        gone = msgspec.convert(part, _Gone)
         for name in _Gone.__struct_fields__:
-            plan.pop(name, None)
-        operators = ["operators"] if gone.fitted or plan.get("part_columns") else []
-        matches = ["matches"] if plan.get("groups") else []
-        others = [name for name in ("sampling", "merges", "spans", "groups") if plan.get(name)]
-        merged = [f"domain of {name}" for name in plan.get("merges") or ()]
+            part.pop(name, None)
+        operators = ["operators"] if gone.fitted or part.get("part_columns") else []
+        matches = ["matches"] if part.get("groups") else []
+        others = [name for name in ("sampling", "merges", "spans", "groups") if part.get(name)]
+        merged = [f"domain of {name}" for name in part.get("merges") or ()]
         document["fitted"] = [*operators, *matches, *others, *merged]
         for last in ("plan", "files"):  # as manifests have them
             document[last] = document.pop(last, None)
