@@ -173,7 +173,7 @@ HASH = {"sha256": "0" * 64, "bytes": 1}
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (put("format", value=3), "was made by another version: it has release format 3, and this"),
+        (put("format", value=9), "was made by another version: it has release format 9, and this"),
         (put("format", value=0), "release format 0"),
         (put("format", value=True), "is wrong: .* at `format`"),
         (put("kind", value="magic"), "is wrong: .* at `kind`"),
