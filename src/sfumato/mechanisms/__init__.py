@@ -50,10 +50,7 @@ def parse_mechanism(text: str) -> Mechanism:
     """
     name, positional, keywords = split_call(text, "mechanism")
     if name in GONE:
-        raise UsageError(
-            f"The mechanism {name!r} left in 0.4: name '{GONE[name]}'. A release made with it is "
-            "opened and asked as before, and published again or audited by sfumato 0.3."
-        )
+        raise UsageError(f"The mechanism {name!r} left in 0.4: name '{GONE[name]}'.")
     if name not in MECHANISMS:
         raise UsageError(
             f"There is no mechanism {name!r}. Choose one of: {', '.join(sorted(MECHANISMS))}."
