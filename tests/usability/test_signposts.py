@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
+from sfumato.mechanisms import GONE, parse_mechanism
 
 ROLES = ("--quasi", "age,sex,region", "--sensitive", "disease")
 
@@ -103,3 +104,10 @@ def test_json_of_the_command_line_is_that_of_the_answer(cli: Any, tmp_path: Path
         "2026-02-01T12:00:00",
         None,
     }
+
+
+@pytest.mark.parametrize("gone", GONE)
+def test_a_mechanism_that_left_names_another(gone: str) -> None:
+    with pytest.raises(sf.UsageError, match=rf"'{gone}' left in 0\.4: name '") as refused:
+        parse_mechanism(gone)
+    parse_mechanism(str(refused.value).split("'")[-2])
