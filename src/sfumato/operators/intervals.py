@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.operators.base import FloatArray
-from sfumato.operators.normal import expit, ndtri
+from sfumato.operators.normal import expit, ndtri, shared_error
 
 _FURTHEST = 60.0  # in log odds: how unevenly the two ends may share the error
 _NODES = 1 << 11  # of a table, to either side of 0
@@ -57,8 +57,7 @@ def assisted_interval(
 def _reached(pull: FloatArray, off: FloatArray, error: float) -> FloatArray:
     """b = Φ⁻¹(α(1 − w)) where pull·(Φ⁻¹(αw) − b) − b = off, which grows with w: found between the
     nodes of a table, then by false positions."""
-    odds = np.linspace(-_FURTHEST, _FURTHEST, 2 * _NODES + 1)
-    above = ndtri(error * expit(odds))
+    odds, above = shared_error(error, _FURTHEST, 2 * _NODES + 1)
     below, node, step = above[::-1], np.zeros(len(pull), np.int64), _NODES
     while step:
         middle = node + step

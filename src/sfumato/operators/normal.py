@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from statistics import NormalDist
 
 import numpy as np
@@ -52,6 +53,14 @@ def ndtri(chance: FloatArray) -> FloatArray:
         return np.asarray(many(chance))
     with np.errstate(invalid="ignore"):
         return np.asarray(_QUANTILE(chance), np.float64)
+
+
+@cache
+def shared_error(error: float, furthest: float, nodes: int) -> tuple[FloatArray, FloatArray]:
+    """Log odds from −`furthest` up to it, and the quantiles of the shares of an error that they
+    are."""
+    odds = np.linspace(-furthest, furthest, nodes)
+    return odds, ndtri(error * expit(odds))
 
 
 def hazard(z: FloatArray) -> FloatArray:

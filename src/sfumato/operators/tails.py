@@ -17,7 +17,7 @@ import numpy as np
 
 from sfumato.draws import IntArray
 from sfumato.operators.base import FloatArray
-from sfumato.operators.normal import expit, ndtr, ndtri
+from sfumato.operators.normal import ndtr, ndtri, shared_error
 
 EXACT = 60  # people whose law is summed up
 _STEPS = 40
@@ -182,8 +182,7 @@ def assisted_count(
 
     The prior N(μ, A) shares the error, as in `intervals.assisted_interval`.
     """
-    odds = np.linspace(-40.0, 40.0, 4001)
-    quantiles = ndtri((1 - confidence) * expit(odds))
+    _, quantiles = shared_error(1 - confidence, 40.0, 4001)
     pull, tails = quantiles - quantiles[::-1], _Tails(law)
 
     def excess(side: int, rows: IntArray, truth: FloatArray, below: FloatArray) -> FloatArray:
