@@ -146,7 +146,7 @@ Tree = tuple[Any, ...]  # a cut and its sides; () is a block
 
 
 def tree_of(files: Mapping[str, bytes]) -> Tree:
-    nodes = iter(said(files)["plan"].get("blocks", [{}]))
+    nodes = iter(said(files)["plan"].get("blocks") or [{}])
 
     def grown() -> Tree:
         node = next(nodes)
