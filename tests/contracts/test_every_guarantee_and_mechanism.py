@@ -25,6 +25,7 @@ from sfumato.engines.choosing import choose_plan, profile_for
 from sfumato.engines.counting import take_profile
 from sfumato.errors import BundleError, SfumatoError, UsageError
 from sfumato.guarantees import GUARANTEES, parse_guarantee
+from sfumato.guarantees.ceilings import CeilingGuarantee
 from sfumato.mechanisms import MECHANISMS, mechanisms_for, parse_mechanism
 from sfumato.public import values_of
 from sfumato.release import Release, manifest_schema
@@ -217,6 +218,8 @@ def test_publish_picks_the_most_accurate(tmp_path: Path, name: str) -> None:
     text = examples(name)[0]
     table = declared()
     promise = parse_guarantee(text)
+    if isinstance(promise, CeilingGuarantee):
+        pytest.skip("blocks are chosen by quasi-identifiers: tests/mechanisms/test_local_trees.py")
     profile = profile_for(table, promise)
     errors = {}
     for way in mechanisms_for(promise):
