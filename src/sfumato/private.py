@@ -77,12 +77,6 @@ def require_private(path: Path, what: str) -> None:
     )
 
 
-def keep_private(path: Path) -> None:
-    """Set the mode of a private file, where others could read it."""
-    if path.stat().st_mode & _OTHERS:
-        path.chmod(MODE)
-
-
 def outside_release(path: Path, release: Path, what: str) -> None:
     """Refuse a private file or folder that would be given out with the release."""
     if path.resolve().is_relative_to(release.resolve()):

@@ -1,8 +1,7 @@
-"""What publish tells a steward besides the promise: identifiers, telling columns, used keys."""
+"""What publish tells a steward besides the promise: identifiers, telling columns."""
 
 from __future__ import annotations
 
-import stat
 from pathlib import Path
 from typing import Any
 
@@ -75,27 +74,3 @@ def test_a_column_that_tells_the_sensitive_one_is_named(tmp_path: Path, wrong: f
     )  # fmt: skip
     assert ("Column 'level' all but tells 'education'" in told) == (wrong < 0.1)
     assert "'age'" not in told
-
-
-def test_a_key_under_another_promise(cli: Any, tmp_path: Path) -> None:
-    key, roles = tmp_path / "steward.key", {"quasi": "age", "sensitive": "ill", "key": "stay"}
-    cli("keygen", key)
-    drop = ["patient", "level", "education"]
-
-    def told(name: str, promise: str) -> str:
-        made = sf.publish(
-            visits(), promise, to=tmp_path / name, mechanism="uniform", drop=drop, key_file=key,
-            **roles,
-        )  # fmt: skip
-        return " ".join(made.notes)
-
-    assert "key file" not in told("spring", PROMISE)
-    assert "key file" not in told("summer", PROMISE)
-    autumn = told("autumn", "rho-privacy(0.4, 0.8)")
-    assert f"drew for column 'ill' before, under '{PROMISE}'" in autumn
-    uses = tmp_path / "steward.key.uses"
-    assert stat.S_IMODE(uses.stat().st_mode) == 0o600
-    assert key.read_text().strip() not in uses.read_text()
-    uses.unlink()
-    uses.mkdir()  # cannot be written
-    assert "cannot be kept beside it" in told("winter", PROMISE)

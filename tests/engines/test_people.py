@@ -122,11 +122,10 @@ def test_a_key_file_publishes_the_same_rows_of_a_person_alike(
     told = []
     shuffled = marked.take(np.random.default_rng(1).permutation(marked.num_rows))
     for number, table in enumerate((marked, pa.concat_tables([more, shuffled]))):
-        made = sf.publish(
+        sf.publish(
             table, "rho-privacy(0.1, 0.5)", to=tmp_path / str(number), key="row", key_file=key,
             mechanism="uniform", **roles,
         )  # fmt: skip
-        assert any("same rows of a person" in note for note in made.notes)
         shown = pq.read_table(tmp_path / str(number) / "records").to_pydict()
         told.append(dict(zip(shown["region2"], shown["diagnosis"], strict=True)))
     first, second = told

@@ -2,25 +2,19 @@
 
 A promise counts one record per person and limits what the release adds to what its reader knows:
 a column that repeats like an identifier, or that all but tells the sensitive one, is no breach of
-it and a danger all the same. So are draws for the same people under two promises.
+it and a danger all the same.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from sfumato.draws import IntArray
-from sfumato.guarantees import Guarantee
-from sfumato.private import MODE, keep_private, read_private
 from sfumato.table import Table
 from sfumato.table.staging import drop_missing
 
@@ -137,42 +131,3 @@ def _guessed(code: IntArray, number: int, truth: IntArray) -> float:
     largest = np.zeros(number, np.int64)
     np.maximum.at(largest, pairs // values, counts)
     return float(largest.sum()) / len(code)
-
-
-def key_cautions(key_file: str | Path, guarantee: Guarantee, table: Table) -> Iterator[str]:
-    """What to say of a key that drew for the same column under another promise before.
-
-    Beside the key, in a private file, stands what it was used for.
-    """
-    if table.person is not None:
-        yield (
-            f"Under the key file {str(key_file)!r} the same rows of a person are published again, "
-            "as long as the person has no others. Somebody with new rows may show one of these "
-            "instead, and whoever has both releases sees draws of both: what is promised of one "
-            "release is then not promised of the two together."
-        )
-    path = Path(f"{key_file}.uses")
-    uses: list[list[str]] = []
-    if path.is_file():
-        keep_private(path)
-    with suppress(ValueError):
-        uses = json.loads(read_private(path, "the list of uses") or "[]")
-    now = [[column, str(guarantee)] for column in table.sensitive]
-    for column, promise in now:
-        other = sorted({used for name, used in uses if name == column and used != promise})
-        if other:
-            yield (
-                f"The key file {str(key_file)!r} drew for column {column!r} before, under "
-                f"'{other[0]}'. Draws under two promises are independent, so whoever has both "
-                "releases learns more than either promise allows: keep to one promise for a key, "
-                "and take the operator over with --previous."
-            )
-    try:
-        opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, MODE)
-        with os.fdopen(opened, "w", encoding="ascii") as file:
-            json.dump([*uses, *(use for use in now if use not in uses)], file)
-    except OSError as error:
-        yield (
-            f"What the key file {str(key_file)!r} was used for cannot be kept beside it "
-            f"({error.strerror}): do not use it under another promise."
-        )

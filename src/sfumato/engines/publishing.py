@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sfumato.engines.cautions import key_cautions, table_cautions
+from sfumato.engines.cautions import table_cautions
 from sfumato.engines.choosing import (
     choose_draws,
     choose_plan,
@@ -142,7 +142,6 @@ def publish(
         if stated
         else "",
         *(table_cautions(table) if table.source.engine == LocalEngine.name else ()),
-        *(() if key_file is None else key_cautions(key_file, promised, table)),
     ]
     return Publication(
         address_of(to) or folder,
