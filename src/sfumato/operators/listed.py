@@ -201,7 +201,7 @@ class ListedEstimated(Estimated):
     def width(self) -> int:
         """The longest of what is written out for every pair."""
         marks = self.table.marks
-        return self.values if marks is None else max(self.values, *marks.combined.shape)
+        return self.values if marks is None else int(max(self.values, *marks.combined.shape))
 
     def _mixed(self, loose: Any, some: IntArray) -> MarkDeviations:
         """What the marks of some classes deviate by."""
