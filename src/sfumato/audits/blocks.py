@@ -128,7 +128,7 @@ def check_blocks(case: AuditCase) -> Iterator[Finding]:
     again = case.blocks_again
     if again is None:
         if isinstance(case.mechanism, LocalBuckets) and case.rows_of_people_withheld:
-            why = "not looked at: they follow from the rows that were drawn; audit with --receipt"
+            why = "they follow from the rows of people that were drawn: audit with --receipt"
             yield from [] if case.repeated else [Finding.info(catalogue.BLOCKS, why)]
         return
     wrong = [again.stranger, *(cut.wrong for cut in again.cuts)]

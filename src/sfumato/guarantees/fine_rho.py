@@ -150,10 +150,11 @@ class FineRhoPrivacy(OddsGuarantee):
         if self.limits is None:
             assert self.theta is not None
             return (
-                f"Column {histogram.column!r}: whoever, from anything but a person's own record, "
-                "gives some value of the person a chance of at most that value's share in the "
-                f"table still gives it at most {amount(self.theta)} times that "
-                "share after seeing that record. Where that is 1 or more, nothing is promised."
+                f"Column {histogram.column!r}: whoever, from anything but a person's own record "
+                "(that this table was published included), gives some value of the person a "
+                "chance of at most that value's share in the table still gives it at most "
+                f"{amount(self.theta)} times that share after seeing that record. Where that is 1 "
+                "or more, nothing is promised."
             )
         rows = list(zip(histogram.values, self.limits.for_domain(histogram), strict=True))
         stated = [
@@ -164,10 +165,10 @@ class FineRhoPrivacy(OddsGuarantee):
         unlimited = [value_text(value) for value, row in rows if row.rho1 is None]
         text = (
             f"Column {histogram.column!r}: every value has its own limits. Whoever, from "
-            "anything but a person's own record, gives the value a chance of at most rho1 "
-            "still gives it at most rho2 after seeing that record. "
-            f"The limits, rho1 → rho2: {list_some(stated, most=50)}. A value that a larger share "
-            "of the people have than its rho1 is not covered: nothing is promised about it."
+            "anything but a person's own record (that this table was published included), gives "
+            "the value a chance of at most rho1 still gives it at most rho2 after seeing that "
+            f"record. The limits, rho1 → rho2: {list_some(stated, most=50)}. A value that a larger "
+            "share of the people have than its rho1 is not covered: nothing is promised about it."
         )
         if unlimited:
             text += f" Nor is anything promised about: {list_some(unlimited, most=50)}."

@@ -140,10 +140,10 @@ class RhoPrivacy(OddsGuarantee):
 
     def statement(self, histogram: Histogram) -> str:
         text = (
-            f"Column {histogram.column!r}: whoever, from anything but a person's own record, gives "
-            "some value of the person a chance of at most "
-            f"{float(self.rho1):.4g} still gives it a chance of at most {float(self.rho2):.4g} "
-            "after seeing that record."
+            f"Column {histogram.column!r}: whoever, from anything but a person's own record (that "
+            "this table was published included), gives some value of the person a chance of at "
+            f"most {float(self.rho1):.4g} still gives it a chance of at most "
+            f"{float(self.rho2):.4g} after seeing that record."
         )
         return text + self._uncovered()
 
