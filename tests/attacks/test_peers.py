@@ -6,10 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from papers import attacks as figure_11
 from papers.attacks import answered_counts
 from papers.coded import laplace_noise
-from sfumato import datasets
 from sfumato.attacks import parse_attack
 from sfumato.attacks.people import Domains, People
 from sfumato.attacks.protocol import Knowledge
@@ -48,21 +46,3 @@ def test_noise_decides_what_noisy_counts_tell() -> None:
     assert success(answered_counts(people, 1e-4, draws)) < 0.5
     with pytest.raises(UsageError):
         answered_counts(people, 0.0, draws)
-
-
-def test_figure_11_in_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    methods = {"uniform": figure_11.METHODS["uniform"], "unheard-of": "beta-likeness({beta})"}
-    monkeypatch.setattr(figure_11, "METHODS", methods)
-    table = datasets.census(400, seed=2).select([*figure_11.QUASI, figure_11.SENSITIVE])
-    skipped: list[str] = []
-    points = list(figure_11.measure(table, (3,), skipped=skipped))
-    assert [point.method for point in points] == [
-        "raw table",
-        "uniform",
-        "uniform, as shown",
-        "Laplace counts",
-    ]
-    assert any("unheard-of" in note for note in skipped)
-    for point in points:
-        assert len(point.outcomes) == 2
-        assert all(outcome.targets == 400 for outcome in point.outcomes)

@@ -6,12 +6,16 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 import sfumato as sf
+from sfumato.audits import AuditCase
+from sfumato.audits.draws import check_draws
 from sfumato.errors import WeakPromiseWarning
+from sfumato.release import Release
 
 PROMISE = "rho-privacy(0.3, 0.6)"
 QUASI = ["age", "sex", "region"]
@@ -83,3 +87,21 @@ def test_a_joint_promise_is_planned_again_as_one(tmp_path: Path) -> None:
     with pytest.warns(WeakPromiseWarning, match="p_min keeps them"):
         verdict = sf.audit(data, tmp_path / "release")
     assert verdict.holds
+
+
+def test_columns_with_many_values_are_compared(tmp_path: Path) -> None:
+    """No m × m matrix for 1,200 values; an honest release fits, one with other values does not."""
+    rng = np.random.default_rng(3)
+    shares = 1 / np.arange(1, 1201)
+    drawn = rng.choice(1200, 20_000, p=shares / shares.sum())
+    raw = pa.table({"a": rng.integers(0, 50, 20_000), "s": [f"D{k:04}" for k in drawn]})
+    table = sf.read(raw, quasi="a", sensitive="s")
+    way = "fine-grain(objective=counts)"
+    sf.publish(table, "rho-privacy(0.01, 0.95)", to=tmp_path / "r", mechanism=way, seed=1)
+    release = Release(tmp_path / "r")
+    assert all(finding.holds for finding in check_draws(AuditCase(table, release)))
+    there = np.unique(drawn)
+    swapped = there[::-1][np.searchsorted(there, drawn)]
+    other = raw.set_column(1, "s", pa.array([f"D{k:04}" for k in swapped]))
+    mixed = sf.read(other, quasi="a", sensitive="s")
+    assert not all(finding.holds for finding in check_draws(AuditCase(mixed, release)))

@@ -150,15 +150,6 @@ def test_rows_do_not_depend_on_batches(name: str) -> None:
     assert start.to_pylist() == whole.slice(0, 10).to_pylist()
 
 
-@pytest.mark.parametrize("name", GENERATORS)
-def test_seed_decides(name: str) -> None:
-    first, again, other = (
-        pa.Table.from_batches(generate(name, 500, seed=seed)) for seed in (1, 1, 2)
-    )
-    assert first.equals(again)
-    assert not first.equals(other)
-
-
 @pytest.mark.parametrize("rows", [0, 1])
 @pytest.mark.parametrize("name", GENERATORS)
 def test_tiny_tables(name: str, rows: int, tmp_path: Path) -> None:

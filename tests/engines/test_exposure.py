@@ -91,26 +91,6 @@ def test_of_many_rows_a_part_is_compared(tmp_path: Path, monkeypatch: pytest.Mon
     assert any(line.startswith("About ") for line in told.lines())
 
 
-def test_shown_everywhere(cli: Any, tmp_path: Path) -> None:
-    pq.write_table(TABLE, tmp_path / "people.parquet")
-    outcome = cli(
-        "publish", tmp_path / "people.parquet", "--quasi", "age,zip", "--sensitive", "ill",
-        "--missing", "drop", "--guarantee", PROMISES["optimal"], "--out", tmp_path / "r",
-    )  # fmt: skip
-    assert outcome.code == 0, outcome.err
-    assert "Published 889 of 900 rows" in outcome.out
-    shown = outcome.out.split("Not for publication, from the counts of the table:\n")[1]
-    assert "people are shown with their value of 'ill' as it is." in shown
-    assert "2 values of 'ill' are held by fewer than 5 people." in shown
-    assert "11 rows without a sensitive value were dropped." in shown
-    audited = cli("audit", tmp_path / "people.parquet", tmp_path / "r", "--verbose").out
-    assert "11 rows without a sensitive value were dropped." in audited
-    assert "info    largest posterior of 'none': 1;" in audited
-    described = cli("describe", tmp_path / "r").out
-    assert "people are shown with their value of 'ill' as it is." in described
-    assert "dropped" not in described.split("Exposure.")[1].split("Column 'ill'")[0]
-
-
 def test_the_report_shows_what_the_release_tells(tmp_path: Path) -> None:
     from sfumato.evidence.report import report
 

@@ -91,17 +91,6 @@ def test_the_root_is_exact() -> None:
             assert root**k <= number < (root + Fraction(1, 2**40)) ** k
 
 
-def test_the_same_draws_make_the_same_release(stays: pa.Table, tmp_path: Path) -> None:
-    files = []
-    for name, batch_rows in (("one", 1 << 17), ("two", 501)):
-        sf.publish(
-            stays, "l-diversity(5)", to=tmp_path / name, seed=5, drop="row",
-            batch_rows=batch_rows, **ROLES,
-        )  # fmt: skip
-        files.append((tmp_path / name / "records/part-00000.parquet").read_bytes())
-    assert files[0] == files[1]
-
-
 def test_rows_of_nobody_are_refused(tmp_path: Path) -> None:
     nobody = pa.table({"who": [1, None], "s": ["a", "b"]})
     with pytest.raises(DataError, match="missing in 1 rows"):

@@ -76,17 +76,6 @@ def test_same_seed_same_bytes(
     assert pq.read_table(other / "records").num_rows == ROWS
 
 
-def test_the_source_does_not_matter(tmp_path: Path, wide_file: Path) -> None:
-    """The same records from a file or a frame give the same values under the same seed."""
-    one = published(wide_file, tmp_path / "file", seed=1)
-    table = sf.read(
-        pq.read_table(wide_file), quasi="row,age,few,words,weight,day", sensitive="disease"
-    )
-    sf.publish(table, "rho-privacy(0.1, 0.3)", to=tmp_path / "frame", mechanism="uniform", seed=1)
-    found = [pq.read_table(place / "records") for place in (one, tmp_path / "frame")]
-    assert found[0].equals(found[1])
-
-
 def disease(place: Path) -> np.ndarray:
     return pq.read_table(place / "records").column("disease").to_numpy()
 

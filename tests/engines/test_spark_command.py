@@ -94,22 +94,6 @@ def test_without_pyspark_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
         session.spark_session()
 
 
-def test_java_is_found_by_its_home_or_by_the_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    java = tmp_path / "bin" / "java"
-    java.parent.mkdir()
-    java.write_text("#!/bin/sh\n")
-    java.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert session._java_found()
-    monkeypatch.delenv("JAVA_HOME")
-    assert not session._java_found()
-    monkeypatch.setenv("PATH", str(java.parent))
-    assert session._java_found()
-
-
 @pytest.mark.parametrize(
     ("text", "kind", "said"),
     [

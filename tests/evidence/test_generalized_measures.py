@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from papers.range_counts import median_errors
 from sfumato.engines.publishing import publish
 from sfumato.errors import UsageError
 from sfumato.evidence.penalty import release_penalty
@@ -38,10 +37,3 @@ def test_only_ranges_have_a_penalty(table: Table, tmp_path: Path) -> None:
     publish(table, "l-diversity(3)", to=tmp_path / "r", mechanism="optimal")
     with pytest.raises(UsageError, match="Only a generalized release has ranges"):
         release_penalty(tmp_path / "r")
-
-
-def test_range_counts_ask_every_mechanism_the_same(table: Table) -> None:
-    ways = ["heterogeneous", "burel"]
-    (errors,) = median_errors(table, "beta-likeness(2)", ways, [(2, 0.3)], count=20)
-    assert set(errors) == set(ways)
-    assert all(0 <= error < 5 for error in errors.values())

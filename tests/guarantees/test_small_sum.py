@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from papers.splu.figures import (
-    large_sum_curve,
-    small_sum_curve,
-    wrong_condition_sum,
-    wrong_sum_bound,
-)
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import parse_guarantee
 from sfumato.guarantees.small_sum import SmallSum
@@ -117,72 +110,8 @@ def test_the_exact_large_sum_is_the_last_wrong_one_plus_one() -> None:
     assert all(tails[f] <= TENTH for f in range(found, 200))
 
 
-@pytest.mark.parametrize(
-    ("count", "groups", "error", "exact", "printed"),
-    [
-        (100, 10, TENTH, 0.3165, 0.001),
-        (400, 10, TENTH, 0.0373, 0.0000625),
-        (900, 10, TENTH, 0.00167, 0.0000123),
-        (100, 5, THREE_TENTHS, 0.00099, 0.00022),
-    ],
-)
-def test_the_printed_bound_is_violated(
-    count: int, groups: int, error: Fraction, exact: float, printed: float
-) -> None:
-    """Errata S1: Theorem 3's bound divides by n twice; Chebyshev's stands."""
-    tail = float(wrong_sum(count, groups, error))
-    bound = wrong_sum_bound(count, groups, error, "paper")
-    assert tail == pytest.approx(exact, rel=0.01)
-    assert bound == pytest.approx(printed, rel=0.02)
-    assert tail > bound
-    assert tail <= wrong_sum_bound(count, groups, error, "chebyshev")
-
-
 def test_at_least_and_more_than_differ_where_the_window_ends_on_an_integer() -> None:
     """Errata S8: c = 10, sums up to 10, e = 0.3."""
     assert float(small_sum_privacy(10, THREE_TENTHS, 10)) == pytest.approx(0.3174, abs=1e-4)
     # 0.3 · 10 in binary is not 3, and (1 + 0.3)·10 is 13.000000000000002 or 13 by luck
     assert wrong_sum(10, 10, THREE_TENTHS) == by_definition(10, 10, THREE_TENTHS)
-
-
-def test_curves_of_figures_4_and_5() -> None:
-    corrected = large_sum_curve(10, TENTH, range(100, 1000, 100))
-    printed = large_sum_curve(10, TENTH, range(100, 1000, 100), "paper")
-    assert all(true > said for (_, true), (_, said) in zip(corrected, printed, strict=True))
-    assert corrected[0][1] > corrected[-1][1]
-    small = [chance for _, chance in small_sum_curve(10, THREE_TENTHS, 12)]
-    assert any(a < b for a, b in itertools.pairwise(small))  # a sawtooth
-    assert small[4] == pytest.approx(0.48, abs=0.005)
-
-
-def test_people_who_are_all_alike_are_not_covered() -> None:
-    """Errata S7: three people, all with the value, c = 5: 0.8³ < T_P = 0.5904."""
-    tail = wrong_condition_sum(3, 3, value_count=1000, rows=100_000, groups=5, error=THREE_TENTHS)
-    assert tail == pytest.approx(0.512)
-    assert tail < float(small_sum_privacy(5, THREE_TENTHS, 3))
-
-
-@pytest.mark.parametrize("clipped", [False, True])
-@pytest.mark.parametrize(("matching", "count"), [(1, 1), (4, 3), (12, 5), (60, 9)])
-def test_condition_tail_against_simulation(matching: int, count: int, clipped: bool) -> None:
-    """100,000 simulated estimates; five standard deviations: false alarm below 1e-5 in all."""
-    rng = np.random.default_rng(5)
-    value_count, rows, groups = 3000, 50_000, 4
-    rate = value_count * (groups - 1) / (groups * (rows - value_count))
-    published = rng.binomial(count, 1 / groups, 100_000) + rng.binomial(
-        matching - count, rate, 100_000
-    )
-    estimate = (published - matching * rate) / (1 / groups - rate)
-    if clipped:
-        estimate = np.clip(estimate, 0, matching)
-    simulated = float((np.abs(estimate - count) >= 0.3 * count).mean())
-    exact = wrong_condition_sum(
-        matching,
-        count,
-        value_count=value_count,
-        rows=rows,
-        groups=groups,
-        error=THREE_TENTHS,
-        clipped=clipped,
-    )
-    assert exact == pytest.approx(simulated, abs=5 * math.sqrt(0.25 / 100_000))

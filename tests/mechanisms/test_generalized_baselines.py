@@ -11,10 +11,6 @@ from hypothesis import strategies as st
 
 from papers.heterogeneous.matchers import (
     CurveBurel,
-    class_sizes,
-    hilbert_order,
-    likeness_runs,
-    nearest_classes,
 )
 from sfumato.draws import Draws
 from sfumato.errors import InfeasibleGuarantee, UsageError
@@ -126,42 +122,6 @@ def test_limits_are_exact_however_large_the_numbers() -> None:
         assert limits.kept(np.array([1, 3]))
         assert not limits.kept(np.array([1, 2]))
         assert not limits.kept(np.array([0, 0]))
-
-
-def test_nearest_classes_take_their_sizes() -> None:
-    curve = np.random.default_rng(1).permutation(12)
-    run = np.arange(12) % 2
-    classes = nearest_classes(curve, run, [[2, 1], [0, 3], [4, 2]], Draws.from_seed(1))
-    assert [np.bincount(run[class_], minlength=2).tolist() for class_ in classes] == [
-        [2, 1],
-        [0, 3],
-        [4, 2],
-    ]
-    assert sorted(np.concatenate(classes).tolist()) == list(range(12))
-
-
-def test_burel_runs_are_as_few_as_possible() -> None:
-    histogram = Histogram("s", tuple("abcde"), np.array([10, 10, 10, 10, 60]))
-    runs = likeness_runs(histogram, BetaLikeness(3).ceilings(histogram))
-    assert [len(run) for run in runs] in ([4, 1], [1, 4])
-    assert all(histogram.counts[run].sum() <= 4 * histogram.counts[run].min() for run in runs)
-
-
-def test_class_sizes_add_up() -> None:
-    classes = class_sizes([37, 100, 11], [Fraction(1, 2), Fraction(9, 10), Fraction(1, 5)])
-    assert np.array(classes).sum(axis=0).tolist() == [37, 100, 11]
-
-
-def test_hilbert_neighbours_are_near() -> None:
-    grid = np.arange(256)
-    axes: list[Axis] = [
-        NumericAxis("x", grid // 16, np.arange(16), 15),
-        NumericAxis("y", grid % 16, np.arange(16), 15),
-    ]
-    order = hilbert_order(axes, grid)
-    assert sorted(order.tolist()) == grid.tolist()
-    steps = np.abs(np.diff(order // 16)) + np.abs(np.diff(order % 16))
-    assert (steps == 1).all()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from papers.heterogeneous.examples import equation_7
 from sfumato.mechanisms.heterogeneous.buckets import (
     Buckets,
     Layers,
@@ -50,17 +49,6 @@ def test_table_8_is_attained() -> None:
     layers = filled(counts, 5, ceilings(counts, Fraction(2, 3)))
     assert layers is not None
     assert attained_beta(layers) == Fraction(2, 3)
-
-
-def test_no_ceiling_is_taken() -> None:
-    """Errata H10: Algorithm 3's ceiling would call the buckets of Table 7 a beta of 1/3."""
-    ceiled = Fraction(4, min(-(-6 // 2), -(-7 // 3), -(-12 // 4))) - 1
-    assert ceiled == Fraction(1, 3) < equation_7(np.array([6, 7, 12]), 4)
-
-
-def test_the_order_matters() -> None:
-    """Errata H12: ascending order is what the paper's tables come from."""
-    assert equation_7(np.array([12, 7, 6]), 4) == 1
 
 
 def test_zero_likeness_needs_pure_buckets() -> None:

@@ -8,11 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from papers.heterogeneous.examples import diversity_fill, rounds
-from sfumato.draws import Draws
 from sfumato.mechanisms.generalized import SetCover, covers_of
 from sfumato.mechanisms.heterogeneous.blocks import split
-from sfumato.mechanisms.heterogeneous.buckets import Buckets, deal
 from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, Scale, SetAxis
 from sfumato.mechanisms.heterogeneous.sweeps import Matching, hungarian
 
@@ -113,19 +110,6 @@ def test_sweeps_never_make_ranges_wider() -> None:
         units = covers_of(axes, [members.reshape(-1, 5)])[1]
         totals.append(sum(u * s for u, s in zip(units, scale.units, strict=True)))
     assert totals[0] > totals[1] >= totals[2]
-
-
-def test_tables_5_and_6_no_row_meets_a_value_twice() -> None:
-    """Fifteen records, five buckets, `f` in two of them: every row has five different values."""
-    codes = np.repeat(np.arange(6), [3, 3, 3, 2, 2, 2])
-    layer = Buckets(diversity_fill(np.bincount(codes), 5))
-    for seed in range(20):
-        (records,) = deal((layer,), codes, Draws.from_seed(seed))
-        position = np.random.default_rng(seed).integers(0, 40, 15)
-        values = codes[rounds(records, position, codes)]
-        assert all(len(set(row)) == 5 for row in values.reshape(-1, 5).tolist())
-        # Table 5: the rows of class b start with bucket b
-        assert all({0, 1, 2} <= set(row) for row in values.reshape(-1, 5).tolist())
 
 
 def test_sets_hold_each_value_once() -> None:

@@ -285,29 +285,3 @@ def test_several_columns_are_priced_by_the_plan_that_is_published() -> None:
     for column, errors in cost.options[0].errors.items():
         (predicted,) = error_by_count(plan, profile, column, [200]).values()
         assert errors[-1] == pytest.approx(predicted, rel=0.1)
-
-
-def test_several_columns_cost_what_the_plan_says() -> None:
-    cost = sf.advise(several(), guarantee="enhanced-beta-likeness(2)", min_count=200)
-    (optimal,) = [option for option in cost.options if str(option.mechanism) == "optimal"]
-    assert list(optimal.errors) == ["disease", "smokes", "code"]
-    assert "Columns. what each is promised" in str(cost)
-
-
-def test_the_cost_names_mechanisms_that_cannot_keep_the_promise() -> None:
-    """One value has half of the people: Anatomy cannot deal it out under beta-likeness(0.9)."""
-    people = pa.table(
-        {
-            "sex": ["F", "M"] * 400,
-            "ill": ["a"] * 400 + ["b"] * 200 + ["c"] * 120 + ["d"] * 80,
-        }
-    )
-    cost = sf.advise(
-        people,
-        guarantee="beta-likeness(0.9)",
-        quasi="sex",
-        sensitive="ill",
-        min_count=30,
-    )
-    refused = {str(option.mechanism): option.refused for option in cost.options}
-    assert not refused["optimal"]

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.parquet as pq
 import pytest
 
 from sfumato.errors import DataError
@@ -118,22 +117,6 @@ def test_suggestions_do_not_lead_astray() -> None:
     once = {n: c.suggestion for n, c in columns_of(STAYS.drop(["patient_nbr"])).items()}
     assert (once["row"] and once["row"].role) == "drop"
     assert (once["encounter"] and once["encounter"].role) == "key"
-
-
-@pytest.mark.parametrize("ending", ["csv", "parquet", "arrow"])
-def test_files_look_alike(tmp_path: Path, ending: str) -> None:
-    table = some_table(600).select(["age", "sex", "zip"])
-    path = tmp_path / f"people.{ending}"
-    if ending == "csv":
-        pa.csv.write_csv(table, path)
-    elif ending == "parquet":
-        pq.write_table(table, path)
-    else:
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table)
-    seen = survey(path)
-    assert seen.rows == 600
-    assert [c.distinct for c in seen.columns] == [c.distinct for c in survey(table).columns]
 
 
 def test_tables_that_cannot_be_shown(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -48,40 +47,6 @@ def release(table, tmp_path_factory):
     return released(table, tmp_path_factory.mktemp("bucketed") / "release")
 
 
-QUESTIONS = [
-    "SELECT COUNT(*) AS n FROM release WHERE sex = 'F' AND disease = 'd1'",
-    "SELECT COUNT(*) AS n FROM release WHERE age > 50 OR disease = 'd1'",
-    "SELECT disease, COUNT(*) AS n FROM release WHERE sex = 'F' GROUP BY disease",
-    "SELECT sex, disease, COUNT(*) AS n FROM release GROUP BY sex, disease",
-    "SELECT sex, disease IN ('d1', 'd2') AS hit, COUNT(*) AS n FROM release GROUP BY ALL".replace(
-        "ALL", "sex, disease IN ('d1', 'd2')"
-    ),
-    "SELECT SUM(age) AS n FROM release WHERE disease = 'd1'",
-    "SELECT sex, AVG(age) AS n FROM release WHERE disease = 'd1' GROUP BY sex",
-    "SELECT COUNT(*) FILTER (WHERE sex = 'F' AND disease = 'd2') AS n FROM release",
-    "SELECT SUM(CASE WHEN disease = 'd1' THEN age ELSE 0 END) AS n FROM release WHERE sex = 'M'",
-    "SELECT AVG(CASE WHEN disease = 'd1' THEN 1 ELSE 0 END) AS n FROM release WHERE sex = 'M'",
-]
-
-
-@pytest.mark.parametrize("estimator", ["shrunk", "inverse"])
-@pytest.mark.parametrize("sql", QUESTIONS)
-def test_answers_are_near_the_truth(release, table, sql, estimator):
-    """Within 4.5 standard errors everywhere: a false alarm has a chance below 1e-3 in all."""
-    connection = duckdb.connect()
-    connection.register("release", table)
-    truth = connection.sql(sql).to_arrow_table().to_pylist()
-    answer = ask(release, sql, estimator=estimator).table.to_pylist()
-    keys = [name for name in truth[0] if name != "n"]
-    found = {tuple(row[key] for key in keys): row for row in answer}
-    assert len(found) == len(truth)
-    for row in truth:
-        got = found[tuple(row[key] for key in keys)]
-        assert got["n_stderr"] > 0
-        assert abs(got["n"] - float(row["n"])) <= 4.5 * got["n_stderr"]
-        assert got["n_stderr"] < 0.5 * abs(float(row["n"])) + 60
-
-
 def test_totals_are_kept_and_empty_groups_count_nothing(release):
     answer = ask(release, "SELECT disease, COUNT(*) AS n FROM release WHERE age < 30 GROUP BY 1")
     known = ask(release, "SELECT COUNT(*) AS n FROM release WHERE age < 30").table.to_pylist()
@@ -95,14 +60,6 @@ def test_totals_are_kept_and_empty_groups_count_nothing(release):
         release, "SELECT sex, COUNT(*) AS n FROM release WHERE disease LIKE 'no' GROUP BY sex"
     )
     assert empty.table.num_rows == 0
-
-
-def test_the_whole_table_is_known_exactly(release, table):
-    answer = ask(release, "SELECT disease, COUNT(*) AS n FROM release GROUP BY disease")
-    raw = table["disease"].to_pylist()
-    for row in answer.table.to_pylist():
-        assert row["n"] == pytest.approx(raw.count(row["disease"]), abs=1e-3)
-        assert row["n_stderr"] < 1
 
 
 def test_unknown_estimators_and_sums_of_texts_are_refused(release):

@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from papers.splu.methods import one_round, reconstruct
 from sfumato.engines.publishing import publish
 from sfumato.errors import SingularOperator, WeakPromiseWarning
 from sfumato.operators import Decoy
@@ -97,42 +96,6 @@ def test_two_sensitive_columns_are_unbiased(tmp_path: Path) -> None:
         for seed in range(30)
     ]
     assert abs(np.mean(values) - true) < 4 * np.std(values) / np.sqrt(30)
-
-
-def test_the_closed_form_is_the_fixed_point_of_the_exact_iteration() -> None:
-    """A round leaves 1,000 random states inside the simplex where they are."""
-    rng = np.random.default_rng(8)
-    rows, groups = 100_000, 5
-    observed, closed = [], []
-    while len(observed) < 1000:
-        matching, held = rng.integers(200, 40_000), rng.integers(500, 15_000)
-        count = rng.integers(0, min(matching, held))
-        rate = held * (groups - 1) / (groups * (rows - held))
-        inside = rng.binomial(count, 1 / groups) + rng.binomial(matching - count, rate)
-        outside = rng.binomial(held - count, 1 / groups) + rng.binomial(
-            rows - matching - held + count, rate
-        )
-        operator = Decoy(5, groups).observed(
-            np.array([inside + outside, *[(rows - inside - outside) // 4] * 4])
-        )
-        shown = inside + outside
-        r = shown * (groups - 1) / (groups * (rows - shown))
-        assert operator.decoy_rates[0] == pytest.approx(r, rel=1e-3)
-        estimate = (inside - matching * r) / (1 / groups - r)
-        whole = np.array(
-            [rows - matching - shown + estimate, shown - estimate, matching - estimate, estimate]
-        )
-        if whole.min() < 1:
-            continue
-        observed.append([rows - matching - outside, outside, matching - inside, inside])
-        closed.append(whole)
-    again = one_round(np.array(closed), np.array(observed, float), groups, "exact")
-    assert np.abs(again / np.array(closed) - 1).max() < 1e-9
-
-
-def test_a_state_that_nobody_shows_stays_empty() -> None:
-    """Errata S9: 0/0 counts as no change."""
-    assert reconstruct([[900.0, 50.0, 50.0, 0.0]], 5)[0][0, 3] == 0
 
 
 def skewed(folder: Path, *counts: int, groups: int = 2) -> OpenedRelease:

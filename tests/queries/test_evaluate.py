@@ -14,7 +14,6 @@ import pytest
 
 from sfumato.draws import Draws, Positions
 from sfumato.operators import FineGrain, Operator, Parts, SubTable, Uniform
-from sfumato.operators.base import DYADIC
 from sfumato.queries import OpenedRelease, ask
 
 from .conftest import MakeRelease
@@ -26,7 +25,6 @@ TRUE_DISEASE = [0, 2, 0]
 TRUE_COST = [1, 0, 0]
 DISEASES = ["flu", "HIV", None]
 COSTS = [10, 25]
-SIXTEENTH = DYADIC // 16
 OPERATORS: dict[str, Operator] = {
     "uniform": Uniform(3, Fraction(1, 4)),
     "fine-grain": FineGrain.of([Fraction(1, 2), Fraction(1, 4), Fraction(3, 4)]),
@@ -172,59 +170,6 @@ def test_every_outcome_agrees_with_the_formula_and_the_formula_is_unbiased(
         assert mean == pytest.approx(truth, abs=1e-6), name
         variance = float(chances @ (values - truth) ** 2)
         assert float(chances @ formula[:, 1]) == pytest.approx(variance, rel=1e-6), name
-
-
-def test_a_group_of_a_sensitive_key_is_its_filtered_count(make_release: MakeRelease) -> None:
-    release, _ = every_world(make_release, OPERATORS["fine-grain"])
-    grouped = {
-        (row["disease"], row["cost"]): (row["count"], row["count_stderr"])
-        for row in ask(
-            release,
-            "SELECT cost, disease, COUNT(*) FROM release WHERE world = 77 GROUP BY disease, cost",
-        ).rows()
-    }
-    assert len(grouped) == 6
-    for (disease, cost), (value, stderr) in grouped.items():
-        test = "IS NULL" if disease is None else f"= '{disease}'"
-        one = ask(
-            release,
-            f"SELECT COUNT(*) FROM release WHERE disease {test} AND cost = {cost} AND world = 77",
-        )
-        assert (one.value, one.stderr) == pytest.approx((value, stderr))
-
-
-def test_moments_and_the_general_way_agree(make_release: MakeRelease) -> None:
-    release, _ = every_world(make_release, OPERATORS["fine-grain"])
-    # the CASE keeps an argument from being quasi-only without changing it
-    for function, argument in itertools.product(
-        ("SUM", "AVG", "COUNT"), ("age", "nullif(age, 45)")
-    ):
-        for condition in (
-            "disease = 'flu'",
-            "disease = 'flu' OR age > 40",
-            "age > 40",
-            "cost = 10",
-        ):
-            plain, mixed = (
-                ask(
-                    release,
-                    f"SELECT world // 20 AS w, {function}({inside}) AS c FROM release "
-                    f"WHERE {condition} GROUP BY w",
-                    estimator="inverse",
-                ).rows()
-                for inside in (argument, f"CASE WHEN disease LIKE 'x' THEN 0 ELSE {argument} END")
-            )
-            assert len(plain) == len(mixed) == 11
-            for one, other in zip(plain, mixed, strict=True):
-                close = {"rel": 1e-6, "abs": 1e-4}
-                if function != "AVG":
-                    assert list(one.values()) == pytest.approx(list(other.values()), **close)
-                    continue
-                assert (one["w"], one["c"]) == pytest.approx((other["w"], other["c"]), **close)
-                assert one["c_stderr"] == pytest.approx(other["c_stderr"], **close)
-                # of a plain column's average it is known besides in what range it lies
-                assert one["c_low"] >= other["c_low"] - 1e-4
-                assert one["c_high"] <= other["c_high"] + 1e-4
 
 
 def test_average_is_the_ratio_with_the_delta_methods_variance(make_release: MakeRelease) -> None:

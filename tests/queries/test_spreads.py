@@ -60,32 +60,6 @@ def true_value(release: pa.Table, sql: str) -> float:
     return float(found)
 
 
-SPREADS = [
-    "SUM(cost) / COUNT(*)",
-    "COUNT(*) FILTER (WHERE disease = 'flu') / COUNT(*)",
-    "AVG(age) FILTER (WHERE disease = 'flu') - AVG(age) FILTER (WHERE disease = 'HIV')",
-    "-SUM(age) + COUNT(*) * 2 - SUM(cost) / (COUNT(age) - 1)",
-    "CAST(SUM(age) AS DOUBLE) / COUNT(age)",
-]
-
-
-@pytest.mark.parametrize("aggregate", SPREADS)
-@pytest.mark.parametrize("rest", ["", " WHERE disease IN ('flu', 'cold')", " GROUP BY sex"])
-def test_where_nothing_was_perturbed_answers_are_those_of_duckdb(
-    identity: OpenedRelease, aggregate: str, rest: str
-) -> None:
-    keys = "sex, " if "GROUP" in rest else ""
-    sql = f"SELECT {keys}{aggregate} AS a FROM release{rest}"
-    answer = identity.sql(sql)
-    expected = sorted(by_duckdb(sql), key=lambda row: str(row.get("sex")))
-    for ours, theirs in zip(answer.rows(), expected, strict=True):
-        if theirs["a"] is None:
-            assert ours["a"] is None
-            continue
-        assert ours["a"] == pytest.approx(theirs["a"], rel=1e-9)
-        assert ours["a_stderr"] == pytest.approx(0.0, abs=1e-6)
-
-
 @pytest.mark.parametrize("promise", ["l-diversity(4)", "rho-privacy(0.3, 0.5)", "small-sum(4)"])
 def test_averages_are_among_what_is_averaged(promise: str, tmp_path) -> None:
     """The interval of an average of few people ended far outside the column: −228 … 316 years."""
@@ -339,20 +313,14 @@ def test_a_nested_question_is_the_flat_one(identity: OpenedRelease, sql: str) ->
 REFUSED = {
     "SELECT AVG(n) FROM (SELECT Sex, COUNT(*) AS n FROM release GROUP BY Sex)": "Write one SELECT",
     "SELECT COUNT(*) FROM (SELECT age FROM release LIMIT 5)": "a sub-query that groups, sorts or",
-    "SELECT COUNT(*) FROM (SELECT DISTINCT age FROM release)": "a sub-query that groups, sorts or",
     "WITH c AS (SELECT disease, COUNT(*) AS n FROM release GROUP BY 1) "
     "SELECT disease FROM c WHERE n > 9": "HAVING for conditions on groups",
     "SELECT COUNT(*) FROM (SELECT age FROM release) WHERE Sex = 'F'": "no column 'Sex'",
-    "SELECT COUNT(*) FROM (SELECT age FROM release UNION SELECT age FROM release)": "sub-query",
-    "SELECT COUNT(*) FROM (SELECT a.age FROM release a, release b)": "a join",
     "SELECT COUNT(*) FROM (SELECT age FROM release) a JOIN release b ON true": "a join",
     "WITH RECURSIVE r AS (SELECT age FROM release) SELECT COUNT(*) FROM r": "WITH RECURSIVE",
-    "WITH r AS (SELECT age FROM patients) SELECT COUNT(*) FROM r": "no table 'patients'",
     "SELECT COUNT(*) FROM (SELECT age FROM release) a WHERE b.age > 3": "no table 'b'",
     "SELECT COUNT(*) / age FROM release GROUP BY age": "the column age beside aggregates",
-    "SELECT COALESCE(COUNT(*), 0) FROM release": "over aggregates",
     "SELECT SUM(cost) ^ 2 FROM release": "compute the rest from the answer",
-    "SELECT ROUND(100.0 * SUM(cost) / COUNT(*), 1) FROM release": "There are + - * / and numbers",
     "SELECT CORR(age) FROM release": "an argument of Corr is missing",
     "SELECT VAR_POP(cost) FROM release": "completed tables",
     "SELECT disease, REGR_SLOPE(cost, age) FROM release GROUP BY disease": "completed tables",

@@ -45,21 +45,7 @@ MUTATIONS: dict[str, tuple[Callable[..., pa.Table], str]] = {
         replaced("sex", lambda c: pa.array([[]] * len(c), pa.list_(pa.string()))),
         "empty or name a value twice",
     ),
-    "value twice": (
-        replaced("sex", lambda c: pa.array([["F", "F"]] * len(c))),
-        "empty or name a value twice",
-    ),
-    "foreign value": (
-        replaced("sex", lambda c: pa.array([["X"]] * len(c))),
-        "1 values outside the domain",
-    ),
     "no list": (replaced("sex", lambda c: pa.array(["F"] * len(c))), "not a list"),
-    "wrong type": (replaced("age_low", lambda c: pc.cast(c, pa.float64())), "has type double"),
-    "column gone": (lambda table: table.drop_columns(["age_low"]), "lacks age_low"),
-    "stranger": (
-        lambda table: table.append_column("id", table.column("age_low")),
-        "not name: id",
-    ),
 }
 
 
@@ -140,17 +126,13 @@ def test_common_values_stand_by_themselves() -> None:
     [
         [],
         {"age": 3},
-        {"age": {"starts": [20], "people": []}},
         {"age": {"starts": [20], "people": [3, 4]}},
         {"age": {"starts": [21], "people": [3]}},
         {"age": {"starts": [20, 20], "people": [3, 4]}},
         {"age": {"starts": [20, 40], "people": [3, 4]}},
-        {"age": {"starts": [20, True], "people": [3, 4]}},
         {"age": {"starts": [20, 24], "people": [3, -4]}},
-        {"age": {"starts": [20, 24], "people": "many"}},
         {"city": {"cells": [0, 1], "people": [3, 4]}},
         {"city": {"cells": [0, 0, 0, 0, 0, 0, 0, 9], "people": [3, 4]}},
-        {"city": {"starts": [20], "people": [3]}},
         {"weight": {"starts": [40], "people": [3]}},
         {"illness": {"cells": [0], "people": [3]}},
     ],

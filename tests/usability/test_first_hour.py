@@ -14,9 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -115,30 +113,6 @@ def test_3_a_dropped_identifier_is_noticed_by_the_audit(tmp_path: Path) -> None:
         quasi="age,sex", sensitive="admission", drop="region,diagnosis",
     )  # fmt: skip
     assert sf.audit(once, tmp_path / "s").headline.startswith("The release keeps its promise")
-
-
-def test_5_and_6_a_wide_table_a_job_file_and_bins_in_order(cli: Any, tmp_path: Path) -> None:
-    rng = np.random.default_rng(3)
-    wide = {f"c{k}": rng.integers(0, 9, 600) for k in range(30)}
-    ill = np.array(["Yes", "No", "?"])[rng.integers(0, 3, 600)]
-    wide |= {"age": rng.integers(18, 90, 600), "ill": ill}
-    pc.write_csv(pa.table(wide), tmp_path / "wide.csv")
-    (tmp_path / "job.toml").write_text(
-        "[table]\nquasi = ['age']\nsensitive = 'ill'\ndrop-rest = true\nmissing-markers = '?'\n"
-        "missing = 'value'\nrecode = { age = 'bins(0, 40, 60, inf)' }\n"
-        f"[publish]\nguarantee = 'rho-privacy(0.4, 0.7)'\nout = '{tmp_path / 'r'}'\n"
-    )
-    made = cli("publish", tmp_path / "wide.csv", "--job", tmp_path / "job.toml")
-    assert made.code == 0, made.err
-    count, listed = "SELECT COUNT(*) FROM release", "SELECT age, COUNT(*) FROM release GROUP BY age"
-    asked = cli("query", tmp_path / "r", f"{count} WHERE age >= 60 AND ill = 'Yes'")
-    assert asked.code == 0, asked.err
-    cut = cli("query", tmp_path / "r", f"{count} WHERE age >= 50")
-    assert cut.code != 0
-    assert "60" in cut.err
-    told = cli("query", tmp_path / "r", f"{listed} ORDER BY age").out
-    starts = [told.index(text) for text in ("[0, 40)", "[40, 60)", "[60, inf)")]
-    assert starts == sorted(starts)
 
 
 class Terminal(io.StringIO):

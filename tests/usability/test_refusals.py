@@ -415,23 +415,6 @@ def test_bad_job_file(
 # -- releases, comparisons and reports -------------------------------------------------------------
 
 COUNT = "SELECT COUNT(*) FROM release"
-HEIGHT = "The release has no column 'height'. Columns there are: age, sex, region, disease."
-JOIN = "The dialect does not support a join. A release is one table, `release`; ask it alone."
-UNSUPPORTED = "The dialect does not support"
-SQL = {
-    f"{COUNT} WHERE height > 3": HEIGHT,
-    "SELECT height, COUNT(*) FROM release GROUP BY height": HEIGHT,
-    f"{COUNT} JOIN release AS other ON TRUE": JOIN,
-    f"{COUNT}, release AS other": JOIN,
-    "SELECT COUNT(*) FROM people": "There is no table 'people'. A question reads one table",
-    "SELECT * FROM release": f"{UNSUPPORTED} SELECT *. ",
-    "DROP TABLE release": f"{UNSUPPORTED} a statement that starts with DROP.",
-    f"{COUNT}; SELECT 1": f"{UNSUPPORTED} several",
-    "SELECT COUNT(*) FROM read_csv('/etc/passwd')": "There is no table ",
-    f"{COUNT} WHERE getenv('HOME') = sex": f"{UNSUPPORTED} the function getenv. Functions there "
-    "are: ",
-    "counting people": f"{UNSUPPORTED} a statement that starts with COUNTING.",
-}
 
 
 @pytest.fixture
