@@ -103,7 +103,7 @@ def test_a_receipt_repeats_it(people: pa.Table, tmp_path: Path) -> None:
 
 def test_what_cannot_be_done_is_one_sentence(people: pa.Table, tmp_path: Path) -> None:
     to = tmp_path / "r"
-    with pytest.raises(UsageError, match="hides one sensitive column.*Leave the parameters out"):
+    with pytest.raises(UsageError, match=r"hides one sensitive column.*Leave the parameters out"):
         sf.publish(
             people, "l-diversity(4)", to=to, mechanism="optimal(objective=two-size)", **ROLES
         )
