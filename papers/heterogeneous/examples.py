@@ -55,7 +55,7 @@ def tables() -> list[ResultTable]:
 def _table_1() -> ResultTable:
     places = np.arange(60)
     axes = [NumericAxis("age", AGE, places, 31), NumericAxis("salary", SALARY, places, 39)]
-    shown, _ = covers_of(axes, [TABLE_1])
+    shown = covers_of(axes, [TABLE_1])
     texts = []
     for cover in shown:
         assert isinstance(cover, RangeCover)

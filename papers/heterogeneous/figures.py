@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from papers import coded, public_files
-from papers.heterogeneous.matchers import CurveBurel, Matched
+from papers.heterogeneous.matchers import CurveBurel, Matched, penalty
 from papers.range_counts import median_errors
 from papers.tables import Series
 from sfumato import datasets
@@ -23,7 +23,7 @@ from sfumato.engines.whole import WholeTable
 from sfumato.errors import InfeasibleGuarantee
 from sfumato.guarantees import parse_guarantee
 from sfumato.mechanisms import parse_mechanism
-from sfumato.mechanisms.generalized import TablePlan, penalty
+from sfumato.mechanisms.generalized import TablePlan
 from sfumato.mechanisms.protocol import Mechanism
 from sfumato.table import Table, read
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from sfumato.draws import Draws, IntArray, Positions
 from sfumato.guarantees import Guarantee
+from sfumato.mechanisms.generalized import Generalized, RangeCover, Shown
 from sfumato.mechanisms.grouped import Burel, GroupedPlan, classes
 from sfumato.mechanisms.heterogeneous.mechanism import (
     HeterogeneousGeneralization,
@@ -20,6 +21,36 @@ from sfumato.mechanisms.heterogeneous.ncp import Axis, Floats, NumericAxis
 from sfumato.mechanisms.heterogeneous.regions import Region
 from sfumato.mechanisms.heterogeneous.sweeps import Covers, Matcher, Matching, hungarian
 from sfumato.profile import Histogram, Profile
+
+
+def penalties(axes: Sequence[Axis], covers: Sequence[Shown]) -> list[int]:
+    """NCP of all rows per column, in units of 1/denominator."""
+    units = []
+    for axis, cover in zip(axes, covers, strict=True):
+        if isinstance(cover, RangeCover):
+            assert isinstance(axis, NumericAxis)
+            widths = axis.positions[cover.high] - axis.positions[cover.low]
+        else:
+            widths = np.diff(cover.starts) - 1
+        units.append(int(widths.sum()))
+    return units
+
+
+def gcp(units: Sequence[int], denominators: Sequence[int], rows: int) -> Fraction:
+    """GCP = Σ NCP / (columns × records), exactly (brackets: H8).
+
+    >>> gcp([39, 1], [78, 1], 2)
+    Fraction(3, 8)
+    """
+    total = sum(
+        (Fraction(unit, d) for unit, d in zip(units, denominators, strict=True) if d), Fraction(0)
+    )
+    return total / (len(units) * rows) if rows and len(units) else Fraction(0)
+
+
+def penalty(axes: Sequence[Axis], made: Generalized) -> Fraction:
+    """GCP of a release."""
+    return gcp(penalties(axes, made.covers), [axis.denominator for axis in axes], made.rows)
 
 
 def greedy(cost: Floats) -> IntArray:

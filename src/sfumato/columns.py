@@ -150,6 +150,15 @@ def value_text(value: Value) -> str:
     return "(missing)" if value is None else repr(value_to_json(value))
 
 
+def label(value: object) -> str:
+    """How a table writes a value.
+
+    >>> label(None), label("flu"), label(3)
+    ('(missing)', 'flu', '3')
+    """
+    return "(missing)" if value is None else str(value_to_json(value))
+
+
 def quoted(name: str) -> str:
     """A name inside SQL, exactly as it is.
 

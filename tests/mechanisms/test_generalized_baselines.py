@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from papers.heterogeneous.matchers import (
     CurveBurel,
+    penalty,
 )
 from sfumato.draws import Draws
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import BetaLikeness, LDiversity, ReconstructionPrivacy
-from sfumato.mechanisms.generalized import penalty
 from sfumato.mechanisms.grouped import Burel, ClassLimits, Ring, classes, grid_ring
 from sfumato.mechanisms.heterogeneous.mechanism import HeterogeneousGeneralization
 from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, SetAxis

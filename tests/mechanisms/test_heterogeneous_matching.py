@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from papers.heterogeneous.matchers import penalties
 from sfumato.mechanisms.generalized import SetCover, covers_of
 from sfumato.mechanisms.heterogeneous.blocks import split
 from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, Scale, SetAxis
@@ -107,15 +108,15 @@ def test_sweeps_never_make_ranges_wider() -> None:
     totals = []
     for sweeps in (0, 1, 3):
         members = Matching(axes, hungarian, sweeps).members(records, 30)
-        units = covers_of(axes, [members.reshape(-1, 5)])[1]
+        units = penalties(axes, covers_of(axes, [members.reshape(-1, 5)]))
         totals.append(sum(u * s for u, s in zip(units, scale.units, strict=True)))
     assert totals[0] > totals[1] >= totals[2]
 
 
 def test_sets_hold_each_value_once() -> None:
     axis = SetAxis("c", np.array([3, 1, 1, 0]), 4, 3)
-    (cover,), units = covers_of([axis], [np.array([[0, 1, 2], [1, 2, 2], [0, 1, 3]])])
+    (cover,) = covers_of([axis], [np.array([[0, 1, 2], [1, 2, 2], [0, 1, 3]])])
     assert isinstance(cover, SetCover)
     assert cover.codes.tolist() == [1, 3, 1, 0, 1, 3]
     assert cover.starts.tolist() == [0, 2, 3, 6]
-    assert units == [3]
+    assert penalties([axis], [cover]) == [3]

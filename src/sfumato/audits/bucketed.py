@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.audits import catalogue
-from sfumato.audits.case import AuditCase, concerns, quoted, same
+from sfumato.audits.case import AuditCase, concerns, same
 from sfumato.audits.catalogue import Disclosure
 from sfumato.audits.findings import Finding
-from sfumato.columns import value_text
+from sfumato.columns import quoted, value_text
 from sfumato.guarantees import CeilingGuarantee, LDiversity
 from sfumato.profile import Histogram
 from sfumato.release import BucketedRelease, scan

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.audits.findings import Finding
-from sfumato.columns import in_json
+from sfumato.columns import in_json, quoted
 from sfumato.draws import Draws, IntArray
 from sfumato.engines.choosing import with_counts
 from sfumato.engines.counting import take_profile
@@ -284,11 +284,6 @@ def same(one: str, other: str, names: Iterable[str]) -> str:
     """SQL for rows that agree in these columns, quoted already; a missing value is a value."""
     pairs = [f"{one}.{name} IS NOT DISTINCT FROM {other}.{name}" for name in names]
     return " AND ".join(pairs) or "TRUE"
-
-
-def quoted(name: str) -> str:
-    """A column name inside SQL."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def encoded(column: pa.ChunkedArray) -> tuple[pa.Array, IntArray]:

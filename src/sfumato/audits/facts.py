@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 from msgspec import convert
 
 from sfumato.audits import catalogue
-from sfumato.audits.case import AuditCase, concerns, quoted
+from sfumato.audits.case import AuditCase, concerns
 from sfumato.audits.findings import Finding
-from sfumato.columns import Column, Range, Values, value_text, value_to_json
+from sfumato.columns import Column, Range, Values, quoted, value_text, value_to_json
 from sfumato.engines.publication import missing_rule
 from sfumato.engines.shown import domain_of
 from sfumato.guarantees import ReconstructionPrivacy

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sfumato.audits.case import AuditCase, encoded, quoted
+from sfumato.audits.case import AuditCase, encoded
 from sfumato.audits.chances import ALARM, FloatArray, Tests
-from sfumato.columns import value_text
+from sfumato.columns import quoted, value_text
 from sfumato.draws import IntArray
 
 Chances = Callable[[IntArray, IntArray], FloatArray]  # P[x, y]

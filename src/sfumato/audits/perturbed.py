@@ -9,10 +9,10 @@ from fractions import Fraction
 import numpy as np
 
 from sfumato.audits import catalogue
-from sfumato.audits.case import AuditCase, concerns, quoted
+from sfumato.audits.case import AuditCase, concerns
 from sfumato.audits.catalogue import Disclosure
 from sfumato.audits.findings import Finding
-from sfumato.columns import value_text
+from sfumato.columns import quoted, value_text
 from sfumato.draws import IntArray
 from sfumato.engines.counting import count_holders
 from sfumato.guarantees import OddsGuarantee, RhoPrivacy, SmallSum

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.audits import catalogue
-from sfumato.audits.case import AuditCase, concerns, quoted
+from sfumato.audits.case import AuditCase, concerns
 from sfumato.audits.chances import Tests, sum_exponents
 from sfumato.audits.findings import CheckResult, Finding
-from sfumato.columns import in_json, value_text, value_to_json
+from sfumato.columns import in_json, quoted, value_text, value_to_json
 from sfumato.draws import IntArray
 from sfumato.guarantees import ReconstructionPrivacy
 from sfumato.mechanisms.reconstruction.sampled import SampledPlan

@@ -7,13 +7,12 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
-from sfumato.columns import list_some, value_text
+from sfumato.columns import label, list_some, value_text
 from sfumato.draws import Draws
 from sfumato.engines.binning import count_binned
 from sfumato.engines.counting import Progress, count_cells, count_holdings, take_profile
 from sfumato.errors import UsageError
 from sfumato.guarantees import DEFAULT_PROMISE, Guarantee
-from sfumato.guarantees.value_table import label
 from sfumato.mechanisms import MECHANISMS, Mechanism, Plan, mechanisms_for
 from sfumato.mechanisms.buckets import LocalBuckets, OptimalBuckets
 from sfumato.profile import Holdings, Profile

@@ -22,9 +22,7 @@ from sfumato.table.staging import Staged, codes_of, no_progress, stage, staged, 
 __all__ = ["Progress", "no_progress"]
 
 
-def take_profile(
-    table: Table, *, threads: bool = True, progress: Progress = no_progress
-) -> Profile:
+def take_profile(table: Table, *, progress: Progress = no_progress) -> Profile:
     """The histogram of every sensitive column.
 
     >>> from sfumato.table import read
@@ -32,7 +30,7 @@ def take_profile(
     >>> take_profile(read(people, quasi="age", sensitive="disease")).histograms["disease"].counts
     array([1, 2])
     """
-    rows = staged(stage(table, threads=threads, progress=progress))
+    rows = staged(stage(table, progress=progress))
     histograms = {}
     for column in table.sensitive:
         counts = _by_value(rows, column)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from copy import copy
 from pathlib import Path
-from types import TracebackType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,12 +14,7 @@ import pyarrow.compute as pc
 
 from sfumato.draws import Draws
 from sfumato.engines.run import RunOptions, Written
-from sfumato.engines.shown import (
-    CodedColumn,
-    ShownColumn,
-    ShownRows,
-    sensitive_columns,
-)
+from sfumato.engines.shown import CodedColumn, ShownColumn, ShownRows, sensitive_columns
 from sfumato.engines.spelling import restored, spell
 from sfumato.engines.stream import StreamSection, apply_plan, changed
 from sfumato.engines.whole import write_generalized
@@ -67,13 +61,8 @@ class LocalEngine:
         self.table = stage(self.table, threads=threads, progress=progress)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.held.__exit__(kind, error, trace)
+    def __exit__(self, *raised: object) -> None:
+        self.held.close()
 
     def columns(self, draws: Draws) -> list[str]:
         """What is read of the table to publish it."""

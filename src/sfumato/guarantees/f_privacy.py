@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, Self
 
-from sfumato.columns import list_some, value_text
+from sfumato.columns import label, list_some, value_text
 from sfumato.errors import UsageError
 from sfumato.guarantees.base import Ceilings, Guarantee
 from sfumato.guarantees.ceilings import BUCKETS, CeilingGuarantee, chance
 from sfumato.guarantees.ladders import largest_other, up_to_one
-from sfumato.guarantees.value_table import EVERY_OTHER, OPEN, OpenValues, ValueCeilings, label
+from sfumato.guarantees.value_table import EVERY_OTHER, OPEN, OpenValues, ValueCeilings
 from sfumato.guarantees.words import amount
 from sfumato.profile import Histogram
 from sfumato.textform import Parameter, decimal_text

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar, Self
 
-from sfumato.columns import Value, list_some, value_text
+from sfumato.columns import Value, label, list_some, value_text
 from sfumato.errors import UsageError
 from sfumato.guarantees.base import Ceilings, refused, require_two_values
 from sfumato.guarantees.ladders import COARSE, factors, just_above, largest_other, up_to_one
 from sfumato.guarantees.odds import OddsGuarantee
-from sfumato.guarantees.value_table import EVERY_OTHER, ChanceLimits, Limit, label
+from sfumato.guarantees.value_table import EVERY_OTHER, ChanceLimits, Limit
 from sfumato.guarantees.words import CONCLUSIONS, FRESH_DRAWS, IN_TABLE, amount, rarest_share
 from sfumato.profile import Histogram
 from sfumato.textform import Parameter, decimal_text

@@ -14,22 +14,13 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 from urllib.parse import quote, unquote
 
-from sfumato.columns import Value, list_some, usual_text, value_text, value_to_json
+from sfumato.columns import Value, label, list_some, usual_text, value_text
 from sfumato.errors import DataError, UsageError
 from sfumato.profile import Histogram
 from sfumato.textform import Parameter, decimal_text, unquoted
 
 EVERY_OTHER = "*"  # the row that stands for all values without a row of their own
 _MARKS = str.maketrans({mark: f"%{ord(mark):02X}" for mark in "%;:@'\"\n\r"})
-
-
-def label(value: Value) -> str:
-    """How a table writes a value.
-
-    >>> label(None), label("flu"), label(3)
-    ('(missing)', 'flu', '3')
-    """
-    return "(missing)" if value is None else str(value_to_json(value))
 
 
 @dataclass(frozen=True)

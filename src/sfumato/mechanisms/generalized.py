@@ -9,13 +9,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 
 from sfumato.draws import Draws, IntArray
-from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis, gcp
+from sfumato.mechanisms.heterogeneous.ncp import Axis, NumericAxis
 from sfumato.mechanisms.protocol import Plan
 from sfumato.public import Public, fitted
 
@@ -54,7 +53,6 @@ class Generalized:
 
     source: IntArray
     covers: Sequence[Shown]
-    units: Sequence[int]  # NCP of all rows per column, in units of 1/denominator
     matches: Sequence[IntArray] | None = None
     group: IntArray | None = None
 
@@ -100,24 +98,18 @@ class TablePlan(Plan):
 
 def covers_of(
     axes: Sequence[Axis], matches: Sequence[IntArray], copies: IntArray | None = None
-) -> tuple[list[Shown], list[int]]:
-    """What rows with these matches show, and their NCP per column in units.
+) -> list[Shown]:
+    """What rows with these matches show.
 
     `matches` are runs of rows with equally many matches each; `copies[r]` says how often the r-th
     row is published, None: once.
     """
-    rows = sum(map(len, matches))
-    times = np.ones(rows, np.int64) if copies is None else copies
-    covers, units = list[Shown](), list[int]()
-    for axis in axes:
-        cover, sizes = _cover_of(axis, matches)
-        covers.append(_repeated(cover, times))
-        units.append(int(sizes @ times))
-    return covers, units
+    covers = [_cover_of(axis, matches) for axis in axes]
+    return covers if copies is None else [_repeated(cover, copies) for cover in covers]
 
 
-def _cover_of(axis: Axis, matches: Sequence[IntArray]) -> tuple[Shown, IntArray]:
-    """What the rows show of a column, and the NCP of each in units."""
+def _cover_of(axis: Axis, matches: Sequence[IntArray]) -> Shown:
+    """What the rows show of a column."""
     pieces = [
         axis.codes[run[k : k + _ROWS_AT_ONCE]]
         for run in matches
@@ -126,7 +118,7 @@ def _cover_of(axis: Axis, matches: Sequence[IntArray]) -> tuple[Shown, IntArray]
     if isinstance(axis, NumericAxis):
         low = np.concatenate([code.min(axis=1) for code in pieces])
         high = np.concatenate([code.max(axis=1) for code in pieces])
-        return RangeCover(low, high), axis.positions[high] - axis.positions[low]
+        return RangeCover(low, high)
     counts, values = [], []
     for piece in pieces:
         code = np.sort(piece, axis=1)
@@ -135,7 +127,7 @@ def _cover_of(axis: Axis, matches: Sequence[IntArray]) -> tuple[Shown, IntArray]
         counts.append(first.sum(axis=1))
         values.append(code[first])
     sizes, codes = np.concatenate(counts), np.concatenate(values)
-    return SetCover(np.concatenate([[0], np.cumsum(sizes)]), codes), sizes - 1
+    return SetCover(np.concatenate([[0], np.cumsum(sizes)]), codes)
 
 
 def _repeated(cover: Shown, times: IntArray) -> Shown:
@@ -147,8 +139,3 @@ def _repeated(cover: Shown, times: IntArray) -> Shown:
     starts = np.concatenate([[0], np.cumsum(sizes)])
     within = np.arange(starts[-1]) - np.repeat(starts[:-1], sizes)
     return SetCover(starts, cover.codes[np.repeat(cover.starts[row], sizes) + within])
-
-
-def penalty(axes: Sequence[Axis], made: Generalized) -> Fraction:
-    """GCP of a release."""
-    return gcp(made.units, [axis.denominator for axis in axes], made.rows)

@@ -155,13 +155,13 @@ class GroupedPlan(TablePlan):
         if self.window is not None:
             return self._rings(axes, codes, groups, draws)
         sizes = np.array([len(members) for members in groups])
-        covers, units = covers_of(axes, [members[None] for members in groups], sizes)
+        covers = covers_of(axes, [members[None] for members in groups], sizes)
         source = [
             members[draws.order(f"class {number}", len(members))]
             for number, members in enumerate(groups)
         ]
         group = np.repeat(np.arange(len(groups)), sizes)
-        return Generalized(np.concatenate(source), covers, units, group=group)
+        return Generalized(np.concatenate(source), covers, group=group)
 
     def classes(
         self, axes: Sequence[Axis], codes: IntArray, records: IntArray, draws: Draws
@@ -181,8 +181,7 @@ class GroupedPlan(TablePlan):
             matches.append(ring[(turns[:, None] + np.arange(self.window)) % len(ring)])
             source.append(ring[(turns + shift) % len(ring)])
         every = np.concatenate(matches)
-        covers, units = covers_of(axes, [every])
-        return Generalized(np.concatenate(source), covers, units, matches=[every])
+        return Generalized(np.concatenate(source), covers_of(axes, [every]), matches=[every])
 
     def public(self) -> PublicPlan:
         return {"matches": from_shown(self.window or ceil(1 / max(self.ceilings)))}

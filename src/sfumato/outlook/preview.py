@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from sfumato.columns import label
 from sfumato.draws import Draws
 from sfumato.engines.choosing import choose_plan, possible_mechanisms
 from sfumato.engines.publication import steward_notes
@@ -13,7 +14,6 @@ from sfumato.engines.shown import domains_of
 from sfumato.engines.words import Facts
 from sfumato.errors import UsageError
 from sfumato.guarantees import Guarantee, parse_guarantee
-from sfumato.guarantees.value_table import label
 from sfumato.mechanisms import Mechanism, given_mechanism
 from sfumato.outlook.prediction import error_by_count, error_by_value
 from sfumato.profile import Profile

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfumato.columns import list_some, value_to_json
+from sfumato.columns import label, list_some, value_to_json
 from sfumato.errors import QueryError
 from sfumato.queries.question import ENDS
 from sfumato.results import html_sentence, html_table
@@ -96,7 +96,7 @@ class Answer:
         for name in names:
             column = table.column(name)
             keys, ordered = column.to_pylist(), not column.null_count and _is_ordered(column.type)
-            axes.append(AnswerKey(name, keys if ordered else [*map(key_text, keys)], ordered))
+            axes.append(AnswerKey(name, keys if ordered else [*map(label, keys)], ordered))
         measures = []
         for name in self.aggregates:
             value, error, low, high = (table.column(p).to_pylist() for p in self._parts(name))
@@ -172,7 +172,7 @@ class Answer:
         titles = [name for name in self.columns if name not in inside]
         lines = [
             [
-                self._text(row, name) if name in self.aggregates else key_text(row[name])
+                self._text(row, name) if name in self.aggregates else label(row[name])
                 for name in titles
             ]
             for row in self.table.slice(0, MOST_SHOWN).to_pylist()
@@ -238,11 +238,6 @@ def _is_ordered(kind: pa.DataType) -> bool:
     return bool(
         pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     )
-
-
-def key_text(value: object) -> str:
-    """A key for the eye: missing is `(missing)`."""
-    return "(missing)" if value is None else str(value_to_json(value))
 
 
 def estimate_text(

@@ -17,10 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from sfumato.columns import label
 from sfumato.errors import QueryError
 from sfumato.operators.base import FloatArray
 from sfumato.queries.aggregates import COUNT, Aggregate, Call
-from sfumato.queries.answer import Answer, estimate_text, key_text, text_table
+from sfumato.queries.answer import Answer, estimate_text, text_table
 from sfumato.queries.evaluate import answer
 from sfumato.queries.parse import parse
 from sfumato.queries.question import ENDS, ERRORS, Output, Question, Term
@@ -94,10 +95,9 @@ class Crosstab(Answer):
             return f"{text} ({100 * max(share[at], 0):.0f} %)"
 
         lines = [
-            [key_text(key), *(cell((r, c)) for c in range(len(across)))]
-            for r, key in enumerate(down)
+            [label(key), *(cell((r, c)) for c in range(len(across)))] for r, key in enumerate(down)
         ]
-        return [f"{self.names[0]} \\ {self.names[1]}", *map(key_text, across)], lines
+        return [f"{self.names[0]} \\ {self.names[1]}", *map(label, across)], lines
 
 
 def crosstab(

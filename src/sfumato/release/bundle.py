@@ -9,7 +9,6 @@ import warnings
 import weakref
 from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from msgspec.structs import replace
@@ -67,12 +66,7 @@ class BundleWriter:
             raise unwritable(self.place, error) from None
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.leave()
         if isinstance(error, OSError):
             raise unwritable(self.place, error) from None

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from sfumato.columns import Column, Range
+from sfumato.columns import Column, Range, quoted
 from sfumato.errors import BundleError
 from sfumato.operators.matched import Marginal
 from sfumato.release.manifest import GeneralizedManifest
@@ -80,7 +80,7 @@ class GeneralizedRelease(Release):
 
     def _check_ranges(self, connection: Any, column: Column) -> None:
         """Ranges run upwards inside the domain."""
-        low, high = (_quoted(name) for name in self.shown_as(column))
+        low, high = (quoted(name) for name in self.shown_as(column))
         broken = f"{low} IS NULL OR {high} IS NULL OR {low} > {high}"
         params: list[Any] = []
         if isinstance(column.domain, Range) and column.domain.low is not None:
@@ -97,7 +97,7 @@ class GeneralizedRelease(Release):
 
     def _check_sets(self, connection: Any, column: Column) -> None:
         """Sets are not empty, have no value twice and none from outside the domain."""
-        name = _quoted(column.name)
+        name = quoted(column.name)
         count = connection.execute(
             f"SELECT count(*) FROM {scan(self.records)} WHERE {name} IS NULL OR len({name}) = 0 "
             f"OR len(list_distinct({name})) + CAST(list_count({name}) < len({name}) AS INT) "
@@ -119,7 +119,3 @@ class GeneralizedRelease(Release):
         self.marginals = read_marginals(
             self.manifest.plan.marginals, {column.name: column for column in self.quasi}, self.where
         )
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -28,7 +28,7 @@ from sfumato.table.csv_preview import CsvPreview, opened, preview_csv, records
 from sfumato.table.declared import refuse_repeated
 from sfumato.table.plain import normalize, plain_type
 from sfumato.table.reading import Reading
-from sfumato.table.sources import Source, file_errors, require_alike
+from sfumato.table.sources import Batches, Source, file_errors, require_alike
 
 if TYPE_CHECKING:
     import duckdb
@@ -71,9 +71,7 @@ class CsvSource(Source):
                 schema = connection.sql(empty).to_arrow_table().schema
         self.schema = pa.schema([pa.field(f.name, plain_type(f.type)) for f in schema])
 
-    def batches(
-        self, columns: Sequence[str], rows: int, threads: bool = True
-    ) -> Iterator[pa.RecordBatch]:
+    def batches(self, columns: Sequence[str], rows: int, threads: bool = True) -> Batches:
         names = ", ".join(map(quoted, columns))
         with closing(scratch_database(threads=1)) as connection:
             for file in self._files:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -24,7 +24,7 @@ import pyarrow as pa
 from sfumato.columns import quoted
 from sfumato.errors import DataError, UsageError
 from sfumato.table.plain import normalize, plain_type
-from sfumato.table.sources import Source
+from sfumato.table.sources import Batches, Source
 from sfumato.table.spool import Spool
 
 T = TypeVar("T")
@@ -130,9 +130,7 @@ class PostgresSource(Source):
         """End the transaction; the table can be altered again."""
         self._close()
 
-    def batches(
-        self, columns: Sequence[str], rows: int, threads: bool = True
-    ) -> Iterator[pa.RecordBatch]:
+    def batches(self, columns: Sequence[str], rows: int, threads: bool = True) -> Batches:
         for name in columns:
             if name in self.foreign:
                 raise DataError(
@@ -162,7 +160,7 @@ class PostgresSource(Source):
         self.close()
         return spool
 
-    def _streamed(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    def _streamed(self, reader: pa.RecordBatchReader) -> Batches:
         while (batch := self._try(lambda: next(reader, None), "broke off")) is not None:
             yield batch
 

@@ -43,9 +43,7 @@ class Source(ABC):
         return self
 
     @abstractmethod
-    def batches(
-        self, columns: Sequence[str], rows: int, threads: bool = True
-    ) -> Iterator[pa.RecordBatch]:
+    def batches(self, columns: Sequence[str], rows: int, threads: bool = True) -> Batches:
         """The named columns in order, in batches of about `rows` records."""
 
     def derived(self, schema: pa.Schema, change: Change, of: Sequence[str] = ()) -> Source:
@@ -121,9 +119,7 @@ class ParquetSource(Source):
         self.schema = schemas[0]
         require_alike(paths, [[f"{f.name} {f.type}" for f in schema] for schema in schemas])
 
-    def batches(
-        self, columns: Sequence[str], rows: int, threads: bool = True
-    ) -> Iterator[pa.RecordBatch]:
+    def batches(self, columns: Sequence[str], rows: int, threads: bool = True) -> Batches:
         import pyarrow.parquet as pq
 
         for path in self.paths:
@@ -158,9 +154,7 @@ class StreamSource(Source):
             [pa.field(f.name, plain_type(f.type)) for f in schema if f.name not in hidden]
         )
 
-    def batches(
-        self, columns: Sequence[str], rows: int, threads: bool = True
-    ) -> Iterator[pa.RecordBatch]:
+    def batches(self, columns: Sequence[str], rows: int, threads: bool = True) -> Batches:
         with file_errors(self.label, "an Arrow stream"):
             for batch in self._open():
                 for start in range(0, batch.num_rows, rows):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from sfumato.table.plain import normalize, plain_type
-from sfumato.table.sources import Change, Source
+from sfumato.table.sources import Batches, Change, Source
 
 
 class SparkSource(Source):
@@ -29,9 +29,7 @@ class SparkSource(Source):
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "frame": None}  # rows stay where they are
 
-    def batches(
-        self, columns: Sequence[str], rows: int, threads: bool = True
-    ) -> Iterator[pa.RecordBatch]:
+    def batches(self, columns: Sequence[str], rows: int, threads: bool = True) -> Batches:
         with warnings.catch_warnings():
             # Spark mentions pandas, which nothing here uses
             warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")
@@ -47,7 +45,7 @@ class SparkSource(Source):
 
         given, names = self.schema.names, schema.names
 
-        def changed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def changed(batches: Batches) -> Batches:
             for batch in change(named(batch, given) for batch in batches):
                 plain = normalize(batch, names)
                 arrays = [
@@ -107,6 +105,6 @@ def to_bytes(batch: pa.RecordBatch) -> bytes:
     return bytes(sink.getvalue().to_pybytes())
 
 
-def _serialized(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _serialized(batches: Batches) -> Batches:
     for batch in batches:
         yield pa.RecordBatch.from_arrays([pa.array([to_bytes(batch)])], names=["batch"])

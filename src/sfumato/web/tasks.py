@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.columns import label
 from sfumato.draws import KEY_BYTES, Draws, fresh_key
 from sfumato.engines.choosing import with_counts
 from sfumato.engines.counting import Progress, no_progress, take_profile
@@ -19,7 +20,6 @@ from sfumato.engines.person_rows import one_row_each
 from sfumato.engines.publishing import LEFT_OUT, publish
 from sfumato.errors import DataError, InfeasibleGuarantee
 from sfumato.guarantees import parse_guarantee
-from sfumato.guarantees.value_table import label
 from sfumato.mechanisms import given_mechanism
 from sfumato.outlook.catalogue import allowed_guarantees, guarantee_list, too_many_values
 from sfumato.outlook.preview import looked_at, preview

@@ -60,8 +60,7 @@ class HeterogeneousPlan(TablePlan):
                     pieces.append(block[order])
         members = _matched(self.matching(axes), pieces, most, progress)
         matches = [rows.reshape(-1, rows.shape[2]) for rows in members]
-        covers, units = covers_of(axes, matches)
-        return Generalized(shifted(members, draws), covers, units, matches=matches)
+        return Generalized(shifted(members, draws), covers_of(axes, matches), matches=matches)
 
     def regions(self, axes: Sequence[Axis], codes: IntArray, draws: Draws) -> list[Region]:
         """Where people are matched with each other, and the layers of their buckets."""

@@ -13,7 +13,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -157,15 +156,3 @@ class Scale:
         if whole > EXACT:
             whole = EXACT
         return Scale(whole, tuple(round(whole / d) if d else 0 for d in denominators))
-
-
-def gcp(units: Sequence[int], denominators: Sequence[int], rows: int) -> Fraction:
-    """GCP = Σ NCP / (columns × records), exactly (brackets: H8).
-
-    >>> gcp([39, 1], [78, 1], 2)
-    Fraction(3, 8)
-    """
-    total = sum(
-        (Fraction(unit, d) for unit, d in zip(units, denominators, strict=True) if d), Fraction(0)
-    )
-    return total / (len(units) * rows) if rows and len(units) else Fraction(0)

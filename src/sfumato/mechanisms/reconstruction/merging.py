@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.columns import Value, value_to_json
+from sfumato.columns import Value, label, value_to_json
 from sfumato.draws import BoolArray, IntArray
 from sfumato.errors import DataError
 from sfumato.mechanisms.reconstruction.tails import FloatArray
@@ -67,7 +67,7 @@ class Merge:
         return tuple(names)
 
     def _run(self, run: IntArray) -> str:
-        texts = [_text(self.domain[code]) for code in run.tolist()]
+        texts = [label(self.domain[code]) for code in run.tolist()]
         return f"{texts[0]}..{texts[-1]}" if len(texts) > 2 else " | ".join(texts)
 
     def to_json(self) -> list[dict[str, Any]]:
@@ -148,7 +148,3 @@ def _in_order(classes: IntArray) -> IntArray:
     rank = np.empty(len(first), np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
     return np.asarray(rank[inverse.reshape(-1)])
-
-
-def _text(value: Value) -> str:
-    return "(missing)" if value is None else str(value_to_json(value))

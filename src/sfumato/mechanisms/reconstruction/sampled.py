@@ -115,11 +115,8 @@ class SampledPlan(CellPlan):
         """Per published group: the smaller exact tail of its commonest value, and what is kept."""
         return worst_tail(self.groups, self.samples, self.setting)
 
-    def moments(
-        self, samples: IntArray, chosen: BoolArray | None = None
-    ) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance of each value's published count over the chosen groups, were these
-        samples perturbed.
+    def moments(self, samples: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of each value's published count, were these samples perturbed.
 
         T is (N/n)·O but for rounding; O is the sum of two binomials on a sample whose number of
         hits is n·f rounded down, or up with chance φ, so Var O = n f a(1−a) + n (1−f) q(1−q)
@@ -129,7 +126,7 @@ class SampledPlan(CellPlan):
         groups, m = self.groups, self.setting.values
         p, q = float(self.setting.retention), float(self.setting.background)
         owner = np.repeat(np.arange(len(groups)), np.diff(groups.starts))
-        kept = samples > 0 if chosen is None else (samples > 0) & chosen
+        kept = samples > 0
         cells = kept[owner]
         which, values, counts = owner[cells], groups.values[cells], groups.counts[cells]
         size, n = groups.sizes[which].astype(np.float64), samples[which].astype(np.float64)

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+from sfumato.columns import label
 from sfumato.draws import Draws
 from sfumato.engines.counting import Progress, no_progress
 from sfumato.engines.person_rows import one_row_each
 from sfumato.errors import UsageError
-from sfumato.guarantees.value_table import label
 from sfumato.outlook.advise import strongest
 from sfumato.outlook.advise.advice import Option
 from sfumato.outlook.advise.families import families, stated_ceilings

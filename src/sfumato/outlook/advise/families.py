@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sfumato.columns import Value, value_text
+from sfumato.columns import Value, label, value_text
 from sfumato.errors import InfeasibleGuarantee, UsageError
 from sfumato.guarantees import (
     DEFAULT_PROMISE,
@@ -20,7 +20,6 @@ from sfumato.guarantees import (
     conjunction,
     parse_guarantee,
 )
-from sfumato.guarantees.value_table import label
 from sfumato.mechanisms import MECHANISMS, Mechanism
 from sfumato.outlook.catalogue import reach_of
 from sfumato.profile import Histogram
