@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,8 +10,7 @@ import pytest
 
 import sfumato as sf
 from benchmarks import peers
-from benchmarks.other_programs import PYTHON, FullDomain, Mondrian, Synthesizer, domains_of
-from sfumato.errors import DataError
+from benchmarks.other_programs import PYTHON, FullDomain, Mondrian
 from sfumato.release import Release
 
 
@@ -37,15 +35,6 @@ def test_every_line_is_measured_and_the_others_are_skipped_by_name(
     assert all(PYTHON in line[1] for line in lines[2:])
 
 
-def test_the_raw_table_answers_exactly(table: pa.Table) -> None:
-    asked = peers.Asked.of(peers.declared(table), 24)
-    *errors, held = peers.accuracy(asked, peers.ask_records(asked, table))
-    assert [error for error in errors if error == error and error] == []
-    assert held != held
-    wrong = replace(asked, truth=asked.truth * 2)
-    assert peers.accuracy(wrong, peers.ask_records(asked, table))[3] == 0.5
-
-
 @pytest.mark.parametrize("mechanism", [Mondrian(), FullDomain()])
 def test_groups_keep_the_promise(
     table: pa.Table, mechanism: Mondrian | FullDomain, tmp_path: Path
@@ -58,9 +47,3 @@ def test_groups_keep_the_promise(
     assert len(groups) > 3
     for values in groups.values():
         assert 4 * max(map(values.count, values)) <= len(values)
-
-
-def test_synthesis_says_what_it_needs(table: pa.Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(PYTHON, raising=False)
-    with pytest.raises(DataError, match=PYTHON):
-        Synthesizer("MST", 1.0, domains_of(table))(table)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -97,23 +94,6 @@ def raw_table(rows: int = 6000, zones: int = 12) -> pa.Table:
     return pa.table({"sex": sex, "zone": zone, "disease": disease})
 
 
-RAW = raw_table()
-
-
-def release(place: Path, mechanism: str = "sps(merge=none)", promise: str = PROMISE) -> Path:
-    table = sf.read(RAW, quasi=["sex", "zone"], sensitive="disease")
-    publish(table, promise, to=place, mechanism=mechanism)
-    return place
-
-
-def edit(place: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    manifest = json.loads((place / "manifest.json").read_text())
-    change(manifest)
-    (place / "manifest.json").write_text(
-        json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", "utf-8"
-    )
-
-
 def test_showing_the_samples_unperturbed_is_caught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,11 +108,3 @@ def test_showing_the_samples_unperturbed_is_caught(
         found = {finding.check.name: finding.holds for finding in verdict.findings}
         assert found[check] == (name == "honest"), str(verdict)
         monkeypatch.setattr(Uniform, "apply", lambda self, codes, *_: codes)
-
-
-def test_releases_with_broken_sampling_do_not_open(tmp_path: Path) -> None:
-    place = release(tmp_path / "r")
-    for scales in ("x", [0.5, 2.0], [1.0], [1.0, None]):
-        edit(place, lambda m, s=scales: m["plan"]["sampling"].update(scales=s))
-        with pytest.raises(sf.BundleError, match="scale"):
-            sf.open(place)

@@ -129,21 +129,6 @@ def test_truth_and_errors_are_those_of_the_questions(found: Comparison, people_p
         assert row.result["accuracy"]["mean_absolute_error"] == pytest.approx(mean, rel=1e-4)
 
 
-@pytest.mark.slow
-def test_the_command_line(cli: Any, people_path: Path, tmp_path: Path) -> None:
-    roles = ("--quasi", "age,sex,region", "--sensitive", "disease")
-    few = ("--questions", 40, "--targets", 100, "--no-fresh", "--attack", "naive-bayes")
-    outcome = cli(
-        "compare", people_path, *roles, "--candidate", "l-diversity(3) by optimal",
-        "--candidate", "rho-privacy(1/3, 2/3) by uniform", "--out", tmp_path / "report",
-        *few, "--json",
-    )  # fmt: skip
-    assert outcome.code == 0, outcome.err
-    shown = outcome.json
-    assert [each["name"] for each in shown["candidates"]] == ["optimal", "uniform"]
-    assert Path(shown["page"]).is_file()
-
-
 def test_every_sensitive_column_is_asked_about_and_attacked(tmp_path: Path) -> None:
     """Promises were per column, questions and attacks about the first one alone."""
     people = make_people(400, 5)

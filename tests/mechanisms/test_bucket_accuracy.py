@@ -71,18 +71,6 @@ def test_the_pick_is_never_predicted_much_worse_than_two_sizes_or_many(
         assert found.predicted_error() <= other.predicted_error() * 1.2
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.integers(3, 8), st.integers(20, 60), st.integers(0, 1 << 30))
-def test_no_buckets_tell_more_than_their_ceilings_let(values: int, buckets: int, seed: int) -> None:
-    """Buckets of any kind, their own largest shares t as ceilings: G[x, x] ≤ o·(t − o/N)."""
-    rng = np.random.default_rng(seed)
-    held = rng.integers(0, 4, (buckets, values)) + (rng.random((buckets, values)) < 0.2) * 3
-    held[:, 0] += 1
-    shares, counts = held / held.sum(axis=1, keepdims=True), held.sum(axis=0)
-    identified = np.diag(held.T @ shares) - counts**2 / counts.sum()
-    assert bool((identified <= counts * (shares.max(axis=0) - counts / counts.sum()) + 1e-9).all())
-
-
 @pytest.mark.parametrize(
     ("counts", "promise", "near"),
     [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from fractions import Fraction
 
 import numpy as np
@@ -12,19 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sfumato as sf
-from sfumato.blocks import BlockTree, ColumnBins, Cut
+from sfumato.blocks import BlockTree
 from sfumato.draws import Draws
-from sfumato.engines.binning import bins_of, count_binned, count_quasi
-from sfumato.engines.choosing import choose_plan, profile_for
+from sfumato.engines.binning import count_quasi
+from sfumato.engines.choosing import profile_for
 from sfumato.engines.counting import take_profile
 from sfumato.guarantees import parse_guarantee
 from sfumato.mechanisms import parse_mechanism
 from sfumato.mechanisms.buckets import BucketPlan, LocalBuckets
-from sfumato.mechanisms.buckets.entropy import UNIT
 from sfumato.mechanisms.buckets.settings import Limits
-from sfumato.mechanisms.buckets.tree import exchanges, fewest_people, grow, inside_blocks, refused
-from sfumato.profile import Histogram, Holdings, QuasiCells
-from sfumato.table.staging import stage
+from sfumato.mechanisms.buckets.tree import exchanges, fewest_people, inside_blocks, refused
+from sfumato.profile import Histogram, Holdings
 
 PROMISES = ("l-diversity(4)", "f-privacy(theta=2, floor=0.05)")
 VALUES = 12
@@ -67,120 +64,6 @@ def planned(table: sf.Table, promise: str, way: str = "local", seed: int = 1) ->
 
 
 # -- the unrefused tree ------------------------------------------------------------------------
-
-
-def cells_of(counts: np.ndarray, weights: tuple[int, ...] = (UNIT, UNIT)) -> QuasiCells:
-    """Two columns of numbers, `counts` by their bins."""
-    first, second = np.nonzero(counts)
-    columns = tuple(
-        ColumnBins(name, edges=tuple(range(1, size)))
-        for name, size in zip("ab", counts.shape, strict=True)
-    )
-    codes = (first.astype(np.uint8), second.astype(np.uint8))
-    return QuasiCells(columns, codes, counts[first, second], weights)
-
-
-def test_the_tree_by_hand() -> None:
-    """The column whose own entropy is left and whose cut halves: then of the sides, until there
-    are not enough people."""
-    cells = cells_of(np.array([[30, 10], [30, 10], [20, 20]]))
-    root, block = grow(cells, 30)
-    # a cuts 40 from 80 people (h = .918 bits), b 80 from 40 (the same): the first column wins;
-    # then a would halve 80 people, but has 1 of its 1.58 bits left, and b .954 of .918
-    assert root.tree().cuts == (Cut("a", below=1), None, Cut("b", below=1), None, None)
-    assert block.tolist() == [0, 0, 1, 2, 1, 2]
-    assert [node.path for node in root.nodes()] == ["", "0", "1", "10", "11"]
-    heavier, _ = grow(cells_of(np.array([[30, 10], [30, 10], [20, 20]]), (UNIT // 2, UNIT)), 30)
-    assert heavier.tree().cuts[0] == Cut("b", below=1)
-    only, _ = grow(cells, 30, ("b",))
-    assert only.tree().cuts == (Cut("b", below=1), None, None)
-    assert grow(cells, 61)[0].tree().blocks == 1
-
-
-def test_what_is_cut_by_values_is_listed_and_what_has_no_name_is_not() -> None:
-    """The commonest first, of as common ones that of the domain, up to 55 %; never the missing."""
-    counts = np.array([12, 30, 12, 20, 6, 20])  # the last bin: rare and missing ones
-    columns = (ColumnBins("town", values=tuple("abcde")),)
-    cells = QuasiCells(columns, (np.arange(6).astype(np.uint8),), counts, (UNIT,))
-    root, _ = grow(cells, 30)
-    assert root.tree().cuts[0] == Cut("town", values=("b", "d"))
-
-
-def test_a_tree_is_the_same_whatever_people_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All values exchanged at random, and rows in another order: the same unrefused tree."""
-    table, rng = people(4000), np.random.default_rng(1)
-    shuffled = table.take(rng.permutation(len(table)))
-    mixed = table.set_column(4, "ill", pa.array(rng.permutation(table["ill"].to_numpy())))
-    trees = [unrefused(declared(each)) for each in (table, shuffled, mixed)]
-    assert trees[0].blocks > 8
-    assert trees[0] == trees[1] == trees[2]
-
-
-@settings(max_examples=10, deadline=None)
-@given(st.integers(0, 1 << 30), st.permutations(range(4)))
-def test_trees_do_not_depend_on_how_values_are_written(seed: int, order: list[int]) -> None:
-    """Values of the sensitive column called otherwise, columns in another order: the same blocks
-    where no two columns do equally well."""
-    rng, table = np.random.default_rng(seed), people(3000, seed)
-    quasi = ("age", "sky", "town", "rich")
-    names = rng.permutation(VALUES)[table["ill"].to_numpy()]
-    written = table.set_column(4, "ill", pa.array(names))
-    trees = [
-        unrefused(declared(table, quasi)),
-        unrefused(declared(written, tuple(quasi[place] for place in order))),
-    ]
-    assert trees[0] == trees[1]
-
-
-def test_dates_and_intervals_are_cut_in_their_order_and_missing_ones_lie_below() -> None:
-    rng, rows = np.random.default_rng(2), 3000
-    born = [datetime.date(1930, 1, 1) + datetime.timedelta(days=int(d)) for d in range(rows)]
-    table = pa.table(
-        {
-            "born": pa.array(rng.permutation(np.array(born)), mask=rng.random(rows) < 0.1),
-            "pay": pa.array(rng.uniform(0, 100, rows), mask=rng.random(rows) < 0.1),
-            "ok": pa.array(rng.random(rows) < 0.5),
-            "ill": rng.integers(0, 9, rows),
-        }
-    )
-    asked = sf.read(table, quasi="born,pay,ok", sensitive="ill",
-                    recode={"pay": "bins(0, 5, 20, 60, 100)"})  # fmt: skip
-    bins = {column.column: column for column in bins_of(stage(asked))}
-    assert 20 < len(bins["born"].edges) < 32
-    assert all(datetime.date.fromisoformat(str(edge)) for edge in bins["born"].edges)
-    assert bins["pay"].edges == (0, 5, 20, 60)
-    assert bins["ok"].values == (False, True)
-    tree = BlockTree((Cut("pay", below=20), Cut("born", below="1934-02-03"), None, None, None))
-    shown = pa.concat_tables(
-        [pa.Table.from_batches([batch]) for batch in asked.batches(["born", "pay"])]
-    )
-    expected = [
-        2 if pay is not None and pay >= 20 else int(date is not None and date >= born[1494])
-        for date, pay in zip(table["born"].to_pylist(), table["pay"].to_pylist(), strict=True)
-    ]
-    assert born[1494] == datetime.date(1934, 2, 3)
-    assert tree.numbers(shown).tolist() == expected
-    binned = bins["pay"].of(shown.column("pay"))
-    assert binned[0] == sum(edge <= (table["pay"][0].as_py() or -1) for edge in (0, 5, 20, 60))
-
-
-def test_columns_that_cannot_be_cut_do_not_count() -> None:
-    """One value, or more texts than can be counted: out, also of the weights of others."""
-    rows = 400
-    table = pa.table(
-        {
-            "one": ["same"] * rows,
-            "age": np.arange(rows) % 50,
-            "half": np.arange(rows) % 50 // 25,
-            "ill": np.arange(rows) % 3,
-        }
-    )
-    asked = sf.read(table, quasi="one,age,half", sensitive="ill")
-    cells = count_binned(asked, Holdings.one(*take_profile(asked).histograms.values())).cells
-    assert [bins.column for bins in cells.columns] == ["age", "half"]
-    # I = H(half) = 1 bit, H(age's 32 bins) above 4: age gains I/H(half) = 1, half less
-    assert cells.weights[0] == UNIT
-    assert UNIT // 50 < cells.weights[1] < UNIT // 4
 
 
 # -- the test ----------------------------------------------------------------------------------
@@ -263,16 +146,6 @@ def test_published_trees_are_prunings_and_refused_blocks_keep_less(
     assert refused_blocks > 0
 
 
-def test_where_a_value_fills_its_ceiling_nothing_is_cut() -> None:
-    """A share of 1/2 − 1/80 is within f' = 1/2 and above f'' = 10/21: nothing is tested."""
-    rows = 4000
-    held = np.where(np.arange(rows) % 80 < 39, 0, np.arange(rows) % 7 + 1)
-    table = pa.table({"age": np.arange(rows) % 61, "ill": held})
-    asked = sf.read(table, quasi="age", sensitive="ill")
-    plan, whole = planned(asked, "l-diversity(2)"), planned(asked, "l-diversity(2)", "optimal")
-    assert (plan.tree, plan.public()) == (None, whole.public())
-
-
 def test_a_refused_root_is_one_block_under_its_own_ceilings() -> None:
     """Every cut is exchanges away from breaking: of some keys the root itself is refused."""
     rows = 60
@@ -287,22 +160,3 @@ def test_a_refused_root_is_one_block_under_its_own_ceilings() -> None:
         assert (
             min(part.size for part in plan.setting) >= 4
         )  # f'' = 10/32: pairs of three would do f'
-
-
-def test_publish_takes_blocks_where_values_leave_room_and_blocks_are_many(
-    linked: sf.Table,
-) -> None:
-    def chosen(table: sf.Table, promise: str) -> str:
-        guarantee = parse_guarantee(promise)
-        return choose_plan(profile_for(table, guarantee), guarantee, None, Draws.from_seed(2))[
-            0
-        ].name
-
-    assert chosen(linked, "l-diversity(4)") == "local"
-    few = declared(people(700))
-    assert unrefused(few).blocks < 8
-    assert chosen(few, "l-diversity(4)") == "optimal"
-    table = people(12_000)
-    common = np.where(np.arange(12_000) % 20 < 15, 0, table["ill"].to_numpy())
-    skewed = declared(table.set_column(4, "ill", pa.array(common)))
-    assert chosen(skewed, "f-privacy(theta=1.2, floor=0.05)") == "optimal"

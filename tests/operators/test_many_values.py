@@ -58,22 +58,6 @@ def test_intervals_of_many_values_hold(
     assert 0.92 < np.mean(inside) < 0.99
 
 
-def test_two_ways_of_asking_about_many_values_agree(
-    release: tuple[Path, np.ndarray, np.ndarray],
-) -> None:
-    opened = sf.open(release[0])
-    one = opened.sql("SELECT SUM(region) AS s FROM release WHERE d < 'd020' AND sex = 1")
-    other = opened.sql(
-        "SELECT SUM(CASE WHEN d < 'd020' THEN region ELSE 0 END) AS s FROM release WHERE sex = 1"
-    )
-    for name in ("s", "s_stderr", "s_low", "s_high"):
-        assert one.rows()[0][name] == pytest.approx(other.rows()[0][name], rel=1e-9)
-    parts = opened.sql("SELECT d, COUNT(*) AS n FROM release WHERE sex = 1 GROUP BY d")
-    whole = opened.sql("SELECT COUNT(*) AS n FROM release WHERE sex = 1 AND d < 'd020'")
-    summed = sum(row["n"] for row in parts.rows() if row["d"] < "d020")
-    assert whole.value == pytest.approx(summed, rel=1e-9)
-
-
 def test_small_counts_of_two_columns_hold(tmp_path: Path) -> None:
     """Six releases, 540 true counts of 1 to 10 by two sensitive columns: held 93.5 % or more."""
     draw = np.random.default_rng(1)

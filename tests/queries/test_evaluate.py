@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from sfumato.draws import Draws, Positions
-from sfumato.operators import FineGrain, Operator, Parts, SubTable, Uniform
+from sfumato.operators import FineGrain, Operator, Uniform
 from sfumato.queries import OpenedRelease, ask
 
 from .conftest import MakeRelease
@@ -286,25 +286,6 @@ def test_answers_are_unbiased_and_intervals_cover(make_release: MakeRelease) -> 
         assert np.sqrt((stderrs**2).mean()) == pytest.approx(spread, rel=0.15), call
         covered = sum(row[f"c{i}_low"] <= truth_value <= row[f"c{i}_high"] for row in rows)
         assert 549 <= covered <= 588, (call, covered)
-
-
-def test_sub_tables_are_weighed_by_their_own_operators(make_release: MakeRelease) -> None:
-    """Block weights by (part, value): with identities inside, every answer is the truth."""
-    table = pa.table(
-        {"age": [1, 2, 3, 4], "s": ["a", "b", "a", "c"], "part": pa.array([0, 0, 1, 1], pa.int32())}
-    )
-    operator = Parts(
-        3, (SubTable((0, 1), Uniform(2, Fraction(1))), SubTable((0, 2), Uniform(2, Fraction(1, 2))))
-    )
-    truth = table.drop_columns(["part"])
-    release = make_release(truth, ["s"], {"s": operator}, published=table, verify=False)
-    sql = "SELECT s, COUNT(*), SUM(age) FROM release GROUP BY s"
-    rows = ask(release, sql, estimator="inverse").rows()
-    counts = {row["s"]: row["count"] for row in rows}
-    sums = {row["s"]: row["sum_age"] for row in rows}
-    # in part 1, W = ((1.5, −0.5), (−0.5, 1.5))
-    assert counts == pytest.approx({"a": 1 + 1.5 - 0.5, "b": 1, "c": 1.5 - 0.5})
-    assert sums == pytest.approx({"a": 1 + 4.5 - 2, "b": 2, "c": 6 - 1.5})
 
 
 def test_a_condition_inside_a_sum_says_what_nobody_adds(make_release: MakeRelease) -> None:

@@ -65,37 +65,9 @@ def as_ipc_stream(table: pa.Table, folder: Path) -> Any:
     return str(folder / "t.arrow")
 
 
-def as_pandas(table: pa.Table, folder: Path) -> Any:
-    return table.to_pandas(types_mapper=pd.ArrowDtype)
-
-
-def as_numpy_pandas(table: pa.Table, folder: Path) -> Any:
-    return table.to_pandas()
-
-
-def as_polars(table: pa.Table, folder: Path) -> Any:
-    return pl.from_arrow(table)
-
-
-def as_arrow(table: pa.Table, folder: Path) -> Any:
-    return table
-
-
 def as_chunked_arrow(table: pa.Table, folder: Path) -> Any:
     pieces = [table.slice(0, 1), table.slice(1, 0), table.slice(1, 9), table.slice(10)]
     return pa.concat_tables(pieces)
-
-
-def as_reader(table: pa.Table, folder: Path) -> Any:
-    return table.to_reader(max_chunksize=5)
-
-
-def as_stored_parquet(table: pa.Table, folder: Path) -> Any:
-    return put(as_parquet(table, folder))
-
-
-def as_stored_csv(table: pa.Table, folder: Path) -> Any:
-    return put(as_csv(table, folder))
 
 
 def put(path: Path) -> str:
@@ -112,10 +84,6 @@ def as_spark(table: pa.Table, folder: Path) -> Any:
     return session.read.parquet(str(as_parquet(table, folder)))
 
 
-def as_duckdb(table: pa.Table, folder: Path) -> Any:
-    return duckdb.connect().from_arrow(table)
-
-
 ENTRIES: dict[str, Entry] = {
     "parquet": as_parquet,
     "parquet-glob": as_parquet_glob,
@@ -123,15 +91,15 @@ ENTRIES: dict[str, Entry] = {
     "csv-gz": as_packed_csv,
     "ipc-file": as_ipc_file,
     "ipc-stream": as_ipc_stream,
-    "pandas": as_pandas,
-    "pandas-numpy": as_numpy_pandas,
-    "polars": as_polars,
-    "pyarrow": as_arrow,
+    "pandas": lambda table, folder: table.to_pandas(types_mapper=pd.ArrowDtype),
+    "pandas-numpy": lambda table, folder: table.to_pandas(),
+    "polars": lambda table, folder: pl.from_arrow(table),
+    "pyarrow": lambda table, folder: table,
     "pyarrow-chunks": as_chunked_arrow,
-    "reader": as_reader,
-    "duckdb": as_duckdb,
-    "s3-parquet": as_stored_parquet,
-    "s3-csv": as_stored_csv,
+    "reader": lambda table, folder: table.to_reader(max_chunksize=5),
+    "duckdb": lambda table, folder: duckdb.connect().from_arrow(table),
+    "s3-parquet": lambda table, folder: put(as_parquet(table, folder)),
+    "s3-csv": lambda table, folder: put(as_csv(table, folder)),
     "spark": as_spark,
 }
 CSV = ("csv", "csv-gz", "s3-csv")
@@ -206,7 +174,9 @@ FOREIGN = {
 
 
 def plain(value: Any) -> Any:
-    """A value in a form that compares: zones and number types aside."""
+    """A value in a form that compares: zones, number types and outer blanks aside."""
+    if isinstance(value, str):
+        return value.strip()
     if isinstance(value, float) and math.isnan(value):
         return "not a number"
     if isinstance(value, datetime.datetime) and value.tzinfo is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import signal
@@ -68,24 +67,10 @@ class PostgresServer:
         """The process id that the server wrote down itself."""
         return int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
 
-    def kill(self) -> None:
-        """kill -9 of the server and of the processes that it started, by their ids."""
-        import psutil
-
-        server = psutil.Process(self.pid)
-        for process in (server, *server.children(recursive=True)):
-            with contextlib.suppress(psutil.NoSuchProcess):  # some follow by themselves
-                process.kill()
-        self._reap()
-
     def stop(self) -> None:
         if self._process is not None and self._process.poll() is None:
             os.kill(self.pid, signal.SIGINT)  # a fast shutdown
-            self._reap()
-
-    def _reap(self) -> None:
-        assert self._process is not None
-        self._process.wait(30)
+            self._process.wait(30)
 
     def address(self, database: str = "postgres") -> str:
         return f"postgresql://{USER}:{QUOTED}@127.0.0.1:{self.port}/{database}"
@@ -141,7 +126,9 @@ def start_server() -> tuple[PostgresServer, tempfile.TemporaryDirectory[str]]:
     return server, folder
 
 
-def _server() -> Iterator[PostgresServer]:
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """The server that the tests share."""
     pytest.importorskip("adbc_driver_postgresql", reason="the extra [postgres] is not installed")
     if PostgresServer.programs() is None:
         pytest.skip("no PostgreSQL server is installed (tests/tools.sh)")
@@ -153,15 +140,3 @@ def _server() -> Iterator[PostgresServer]:
     finally:
         server.stop()
         folder.cleanup()
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
-    """The server that the tests share."""
-    yield from _server()
-
-
-@pytest.fixture
-def doomed_postgres() -> Iterator[PostgresServer]:
-    """A server for one test, which may kill it."""
-    yield from _server()

@@ -459,26 +459,3 @@ def test_a_connection_lost_at_any_batch(
         outcome.err,
     ), outcome.err
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_killed_server_leaves_one_error_and_no_release(
-    doomed_postgres: Any, cli: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    doomed_postgres.run(
-        "CREATE TABLE wide AS SELECT i % 7 AS age, repeat('s', 900) || i % 2 AS sex, "
-        "repeat('d', 900) || i % 4 AS disease FROM generate_series(1, 60000) i"
-    )
-    address = f"{doomed_postgres.address()}?table=wide"
-    monkeypatch.setattr(PostgresSource, "_streamed", after_batches(3, doomed_postgres.kill))
-    outcome = cli(
-        "publish", address, "--quasi", "age,sex", "--sensitive", "disease", "--guarantee",
-        "rho-privacy(0.3, 0.5)",
-        "--out", tmp_path / "release",
-    )  # fmt: skip
-    assert outcome.code == 2, outcome
-    assert outcome.err.startswith("sfumato: Reading postgresql://127.0.0.1:")
-    assert outcome.err.count("\n") == 1
-    assert "broke off: the server closed the connection." in outcome.err
-    assert list(tmp_path.iterdir()) == []
-    with pytest.raises(DataError, match="nothing answers there"):
-        find_source(address)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import datetime
 import json
 import math
@@ -183,30 +182,6 @@ def test_a_release_knows_only_recoded_values(tmp_path: Path, guarantee: str) -> 
     assert sf.audit(table, tmp_path / "r", receipt=tmp_path / "q").holds is True
 
 
-def test_bins_sort_by_number(tmp_path: Path) -> None:
-    costs = pa.table({"x": [0] * 500, "cost": [5 * n % 2500 for n in range(500)]})
-    sf.publish(
-        costs, "l-diversity(2)", to=tmp_path / "r", quasi="x", sensitive="cost",
-        recode={"cost": "bins(0, 50, 1000, 2000, 2500)"},
-    )  # fmt: skip
-    asked = sf.open(tmp_path / "r").sql("SELECT cost, COUNT(*) FROM release GROUP BY cost")
-    labels = ["[0, 50)", "[50, 1000)", "[1000, 2000)", "[2000, 2500]"]
-    assert [row["cost"] for row in asked.to_json()["rows"]] == labels
-    told = sf.open(tmp_path / "r").sql("SELECT COUNT(*) FROM release WHERE cost >= 1000")
-    assert told.value == pytest.approx(300, abs=4 * told.to_json()["rows"][0]["count_stderr"] + 1)
-
-
-def test_leading_zeros_of_codes_in_csv(tmp_path: Path) -> None:
-    path = tmp_path / "people.csv"
-    with path.open("w", newline="") as file:
-        csv.writer(file).writerows(
-            [["zip", "ill"], *([f"0{n}", "ab"[n % 2]] for n in range(100, 200))]
-        )
-    table = sf.read(path, quasi="zip", sensitive="ill", recode={"zip": "prefix(2)"})
-    (batch,) = table.batches(["zip"])
-    assert set(batch.column(0).to_pylist()) == {"01"}
-
-
 @pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
 def test_spark_recodes_where_the_frame_is(tmp_path: Path, spark: Any) -> None:
     table = people(600)
@@ -226,19 +201,6 @@ def test_spark_recodes_where_the_frame_is(tmp_path: Path, spark: Any) -> None:
         )
     assert local.manifest.rows == manifest["rows"]
     assert sf.audit(table, tmp_path / "r").holds is True
-
-
-def test_a_level_of_a_hierarchy_is_published(tmp_path: Path) -> None:
-    path = tmp_path / "zips.csv"
-    zips = sorted(set(people().column("zip").to_pylist()))
-    path.write_text("\n".join(f"{code},{code[:4]},0" for code in zips))
-    roles: dict[str, Any] = {"quasi": ["zip"], "sensitive": "icd", "drop_rest": True}
-    sf.publish(
-        people(), "l-diversity(3)", to=tmp_path / "r", mechanism="optimal",
-        recode={"zip": f"groups(@{path}, level=1)"}, **roles,
-    )  # fmt: skip
-    asked = sf.open(tmp_path / "r").sql("SELECT zip, COUNT(*) FROM release GROUP BY zip")
-    assert {row["zip"] for row in asked.to_json()["rows"]} == {code[:4] for code in zips}
 
 
 def test_groups_that_lack_a_value_say_how_many_not_which() -> None:

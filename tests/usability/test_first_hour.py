@@ -75,16 +75,6 @@ def test_1_exposure_is_told_everywhere(cli: Any, tmp_path: Path) -> None:
     assert "1 row without a sensitive value was dropped." in audited.out
 
 
-def test_3_describe_sees_whose_rows_they_are(cli: Any, folder: Path) -> None:
-    looked = cli("describe", folder / "stays.parquet")
-    assert "An identifier that repeats" in looked.out
-    (line,) = [line for line in looked.out.splitlines() if line.startswith("patient")]
-    assert "person?" in line
-    keyed = cli("describe", folder / "stays.parquet", *ROLES, "--key", "patient")
-    assert "20 rows at most" in keyed.out
-    assert "Say --person patient instead of --key." in keyed.out
-
-
 def test_3_an_audit_says_what_several_records_tell_together(cli: Any, folder: Path) -> None:
     audit = ("audit", folder / "stays.parquet", folder / "release")
     told = cli(*audit, "--key", "patient", "--json")

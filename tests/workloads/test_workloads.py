@@ -197,20 +197,6 @@ def test_what_cannot_be_asked_is_said(table: sf.Table, tmp_path: Path) -> None:
         true_counts(foreign, people)
 
 
-def test_buckets_that_are_all_alike_answer_by_the_shares(tmp_path: Path) -> None:
-    """Every bucket holds every value once: the release tells nobody's value from another's."""
-    frame = pa.table({"age": list(range(4)) * 100, "s": list("aabbccdd") * 50})
-    table = sf.read(frame, quasi="age", sensitive="s")
-    sf.publish(table, "l-diversity(4)", to=tmp_path / "r", mechanism="optimal", seed=1)
-    question = CountQuestion({"age": 1}, "s", "a")
-    estimate, stderr, *_ = asked(sf.open(tmp_path / "r"), question)
-    assert estimate == pytest.approx(25)
-    assert stderr > 3
-    found = release_answers(Workload((question,), ""), tmp_path / "r")
-    assert found.estimates[0] == pytest.approx(estimate)
-    assert found.stderrs[0] == pytest.approx(stderr)
-
-
 def test_a_value_that_stands_everywhere_has_no_answer(tmp_path: Path) -> None:
     """Half of the records in groups of two: decoys tell nothing about them (errata S3)."""
     frame = pa.table({"age": [1, 2] * 200, "s": ["a", "b", "a", "c"] * 100})
