@@ -33,7 +33,7 @@ from sfumato.workloads.questions import Conditions, CountQuestion, Workload
 
 _AT_ONCE = 1 << 22  # cells (question, value, value) that are worked on together
 _STATED = 50  # questions that are asked in one statement
-_COUNT = "n"
+_COUNT, _CLASS = "n", "__class"
 Z95 = 1.959963984540054
 
 
@@ -158,11 +158,15 @@ def answers_of_shares(
     for low in range(0, len(shares), at_once):
         many = [round(share * release.rows) for share in shares[low : low + at_once]]
         some = pa.array(np.concatenate([order[:number] for number in many]))
-        drawn = {name: records.take(some) for name, records in shown.items()}
+        drawn = pa.table({name: records.take(some) for name, records in shown.items()})
+        drawn = drawn.append_column(_CLASS, pa.array(np.repeat(np.arange(len(many)), many)))
+        lines = drawn.group_by([_CLASS, *shown], use_threads=False).aggregate([([], "count_all")])
         every = np.arange(values)[None, :]
         forms = Forms.of(np.zeros(len(many), np.int64), every, np.array([0, values]))
-        of = np.repeat(np.arange(len(many)), many)
-        parts.append(_read(source, column, drawn, of, np.ones(len(of)), forms)[:2])
+        of = lines.column(_CLASS).to_numpy()
+        numbers = lines.column("count_all").to_numpy().astype(np.float64)
+        said = {name: lines.column(name) for name in shown}
+        parts.append(_read(source, column, said, of, numbers, forms)[:2])
     counts, stderrs = np.concatenate(parts, axis=1).reshape(2, len(shares), values)
     return counts, stderrs
 
