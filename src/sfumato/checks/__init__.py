@@ -13,7 +13,6 @@ from sfumato.checks.classes import ClassCounts, count_classes
 from sfumato.checks.measures import (
     MEASURES,
     Requirement,
-    RequirementResult,
     largest_posteriors,
     parse_requirement,
 )
@@ -78,4 +77,4 @@ def _measured(cells: ClassCounts) -> ColumnCheck:
     return ColumnCheck(cells.column, found, posteriors)
 
 
-__all__ = ["Check", "ColumnCheck", "RequirementResult", "check", "parse_requirement"]
+__all__ = ["Check", "check", "parse_requirement"]

@@ -12,7 +12,7 @@ from sfumato.guarantees.ceilings import (
     EnhancedBetaLikeness,
     LDiversity,
 )
-from sfumato.guarantees.conjunction import AllCeilings, AllOdds, conjunction, jointly
+from sfumato.guarantees.conjunction import conjunction, jointly
 from sfumato.guarantees.f_privacy import DEFAULT_PROMISE, FPrivacy
 from sfumato.guarantees.fine_rho import FineRhoPrivacy
 from sfumato.guarantees.odds import OddsGuarantee
@@ -77,8 +77,6 @@ def _read(text: str) -> Guarantee:
 __all__ = [
     "DEFAULT_PROMISE",
     "GUARANTEES",
-    "AllCeilings",
-    "AllOdds",
     "BetaLikeness",
     "CeilingGuarantee",
     "Ceilings",

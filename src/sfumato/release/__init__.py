@@ -14,7 +14,6 @@ from sfumato.release.manifest import (
 )
 from sfumato.release.perturbed import PerturbedRelease
 from sfumato.release.reader import KINDS, Release
-from sfumato.release.reading import read_manifest
 from sfumato.release.records import scan
 from sfumato.release.values import typed_values
 
@@ -29,7 +28,6 @@ __all__ = [
     "PerturbedRelease",
     "Release",
     "manifest_schema",
-    "read_manifest",
     "scan",
     "typed_values",
 ]

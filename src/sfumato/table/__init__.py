@@ -328,10 +328,8 @@ def _wanted(
 
 __all__ = [
     "Missing",
-    "Source",
     "Table",
     "is_number",
-    "looked_at",
     "read",
     "reading_errors",
 ]

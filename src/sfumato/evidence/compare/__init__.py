@@ -135,4 +135,4 @@ def _ceiling(
     return (float(max(covered)), len(ceilings) - len(covered)) if covered else (None, None)
 
 
-__all__ = ["Candidate", "Comparison", "Row", "compare"]
+__all__ = ["Candidate", "Comparison", "compare"]

@@ -115,4 +115,4 @@ def _about(release: Release, names: dict[str, str | None]) -> dict[str, str]:
 
 report = write_report  # its public name
 
-__all__ = ["Evidence", "Report", "report", "write_report"]
+__all__ = ["Report", "report", "write_report"]

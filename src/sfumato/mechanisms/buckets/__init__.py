@@ -4,7 +4,6 @@ The records go into buckets; the release shows for each record its bucket, and f
 often every sensitive value stands in it (F'-privacy paper, Section 3).
 """
 
-from sfumato.mechanisms.buckets.fakes import certainty
 from sfumato.mechanisms.buckets.local import LocalBuckets
 from sfumato.mechanisms.buckets.plan import BucketPlan
 from sfumato.mechanisms.buckets.ways import OptimalBuckets
@@ -13,5 +12,4 @@ __all__ = [
     "BucketPlan",
     "LocalBuckets",
     "OptimalBuckets",
-    "certainty",
 ]

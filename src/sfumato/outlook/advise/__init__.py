@@ -212,4 +212,4 @@ def first_within(error: Callable[[int], float], length: int, target: float) -> i
     return high
 
 
-__all__ = ["Advice", "Option", "advise", "first_within", "strongest"]
+__all__ = ["Advice", "advise", "first_within", "strongest"]
