@@ -194,6 +194,13 @@ def people() -> Callable[..., pa.Table]:
 
 
 @pytest.fixture
+def key_file(tmp_path: Path) -> Path:
+    path = tmp_path / "steward.key"
+    path.write_text("5a0123456789bcde" * 4)
+    return path
+
+
+@pytest.fixture
 def people_file(tmp_path: Path) -> Path:
     path = tmp_path / "people.parquet"
     pq.write_table(tables.people(400), path)

@@ -124,18 +124,6 @@ def test_census_is_plausible() -> None:
     assert len(set(values_of("census", "occupation"))) == 50
 
 
-def test_hospital_holds_no_impossible_person() -> None:
-    codes = sample("hospital")
-    chapter = np.array([name[0] for name in values_of("hospital", "diagnosis")])
-    letters = chapter[codes["diagnosis"]]
-    women = codes["sex"] == 0
-    assert women[letters == "O"].all()
-    assert set(codes["age"][letters == "P"]) == {0}
-    births = codes["admission"] == values_of("hospital", "admission").index("birth")
-    assert set(codes["age"][births]) == {0}
-    assert set(letters[births]) == {"P", "Q"}
-
-
 # -- shape, batches, files ------------------------------------------------------------------------
 
 

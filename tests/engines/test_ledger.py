@@ -42,13 +42,6 @@ def aged() -> pa.Table:
 
 
 @pytest.fixture
-def key_file(tmp_path: Path) -> Path:
-    path = tmp_path / "steward.key"
-    path.write_text("5a0123456789bcde" * 4)
-    return path
-
-
-@pytest.fixture
 def enter(tmp_path: Path) -> Any:
     """Publish into one ledger; the notes, joined."""
     releases = iter(range(100))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import secrets
 from pathlib import Path
 from typing import Any
 
@@ -106,13 +105,6 @@ def test_different_keys_are_independent(tmp_path: Path, wide_file: Path) -> None
 
 
 # -- key files: a person is published alike each time ---------------------------------------------
-
-
-@pytest.fixture
-def key_file(tmp_path: Path) -> Path:
-    path = tmp_path / "steward.key"
-    path.write_text(secrets.token_hex(32) + "\n")
-    return path
 
 
 def by_person(place: Path) -> dict[int, str]:

@@ -27,13 +27,6 @@ def people(counts: list[int], seed: int = 0) -> pa.Table:
 
 
 @pytest.fixture
-def key_file(tmp_path: Path) -> Path:
-    path = tmp_path / "steward.key"
-    path.write_text("5a0123456789bcde" * 4)
-    return path
-
-
-@pytest.fixture
 def made(tmp_path: Path, key_file: Path) -> Any:
     def make(data: pa.Table, name: str, way: dict[str, str], **options: Any) -> Path:
         roles = {"quasi": "age", "sensitive": "s", "key": "id", **options.pop("roles", {})}

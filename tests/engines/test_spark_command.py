@@ -14,7 +14,6 @@ import pytest
 import sfumato as sf
 from sfumato.engines.spark import session
 from sfumato.engines.spark.session import translated
-from sfumato.table import read
 
 FLAGS = ("--quasi", "age,sex,region", "--sensitive", "disease")
 
@@ -38,22 +37,6 @@ def test_files_are_published_by_glob(spark: Any, cli: Any, warehouse: Path, tmp_
     assert done.json["rows_published"] == 1200
     assert "(missing)" not in done.err
     assert cli("audit", f"{warehouse}/*.parquet", out).code == 0
-    again = sf.publish(
-        read(f"{warehouse}/*.parquet", quasi="age,sex,region", sensitive="disease"),
-        "small-sum(groups=3)",
-        to=tmp_path / "again",
-        engine="spark",
-    )
-    assert (
-        again.manifest.columns
-        == sf.publish(
-            f"{warehouse}/*.parquet",
-            "small-sum(groups=3)",
-            quasi="age,sex,region",
-            sensitive="disease",
-            to=tmp_path / "here",
-        ).manifest.columns
-    )
 
 
 @pytest.mark.parametrize("name", ["people.csv", "nowhere/*.parquet"])

@@ -22,6 +22,7 @@ from sfumato.evidence.compare.candidates import listed, short_names
 from sfumato.evidence.compare.comparison import Row
 from sfumato.evidence.compare.pages import comparison_page
 from sfumato.workloads import WorkloadAnswers
+from tests.tables import people
 
 CANDIDATES = [
     "rho-privacy(1/3, 2/3) by uniform",
@@ -32,19 +33,6 @@ CANDIDATES = [
 FEW = {"questions": 60, "targets": 200, "fresh": False}
 
 
-def make_people(rows: int, seed: int) -> pa.Table:
-    rng = np.random.default_rng(seed)
-    diseases = np.array(["angina", "asthma", "cancer", "flu", "gastritis", "ulcer"])
-    return pa.table(
-        {
-            "age": pa.array(rng.integers(18, 90, rows)),
-            "sex": pa.array(np.array(["F", "M"])[rng.integers(0, 2, rows)]),
-            "region": pa.array(np.array(["north", "south", "west"])[rng.integers(0, 3, rows)]),
-            "disease": pa.array(diseases[rng.choice(6, rows, p=[0.25, 0.2, 0.2, 0.15, 0.1, 0.1])]),
-        }
-    )
-
-
 def declared(path: Path) -> sf.Table:
     return sf.read(path, quasi="age,sex,region", sensitive="disease")
 
@@ -52,7 +40,7 @@ def declared(path: Path) -> sf.Table:
 @pytest.fixture(scope="module")
 def people_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("people") / "people.parquet"
-    pq.write_table(make_people(1200, 3), path)
+    pq.write_table(people(1200, 3), path)
     return path
 
 
@@ -131,10 +119,9 @@ def test_truth_and_errors_are_those_of_the_questions(found: Comparison, people_p
 
 def test_every_sensitive_column_is_asked_about_and_attacked(tmp_path: Path) -> None:
     """Promises were per column, questions and attacks about the first one alone."""
-    people = make_people(400, 5)
     work = np.array(["a", "b", "c", "d"])[np.random.default_rng(6).integers(0, 4, 400)]
     table = sf.read(
-        people.append_column("work", pa.array(work)),
+        people(400, 5).append_column("work", pa.array(work)),
         quasi="age,sex",
         sensitive="disease,work",
         drop="region",

@@ -77,28 +77,6 @@ def test_every_column_needs_a_promise_and_every_promise_a_column(stated: str, to
         parse_guarantee(stated).for_columns(["ill", "job"])
 
 
-@pytest.mark.parametrize(
-    ("stated", "nearest"),
-    [
-        (
-            "ill: l-diversity(2) and job: rho-privacy(0.5, 0.6)",
-            "ill: l-diversity(2) and job: f-privacy(theta=2, floor=0.05, doubt=0.25)",
-        ),
-        ("ill: small-sum(2) and job: small-sum(10)", "small-sum(groups=10)"),
-        ("ill: small-sum(3) and job: fine-rho-privacy(theta=3)", None),
-    ],
-)
-def test_columns_of_two_kinds_are_refused_with_what_works(
-    stated: str, nearest: str | None, tmp_path: Path
-) -> None:
-    with pytest.raises(UsageError) as refused:
-        parse_guarantee(stated)
-    named = str(refused.value).rpartition(": '")[2].rstrip("'.")
-    assert nearest in (None, named)
-    if "small-sum" not in named:
-        sf.publish(people(), named, to=tmp_path / "release", **ROLES)
-
-
 def test_the_nearest_keeps_what_the_other_columns_have() -> None:
     promise = parse_guarantee("job: l-diversity(4, open=cook) and ill: l-diversity(3)")
     with pytest.raises(InfeasibleGuarantee) as refused:

@@ -10,7 +10,6 @@ import pytest
 
 from papers.f_privacy.figures import integer_program
 from sfumato.draws import IntArray
-from sfumato.mechanisms.buckets.multi_size import recursive_multi_size
 from sfumato.mechanisms.buckets.optimal import optimal_setting
 from sfumato.mechanisms.buckets.settings import (
     Limits,
@@ -154,29 +153,6 @@ def test_two_size_equals_brute_force():
         assert (None if setting is None else loss(setting)) == brute
         found += brute is not None
     assert 100 < found < 400  # both outcomes are exercised
-
-
-@pytest.mark.slow
-def test_every_plan_is_valid_and_the_order_holds():
-    rng = np.random.default_rng(21)
-    planned = 0
-    for _ in range(40):
-        counts, limits = random_instance(rng, 60, 2000)
-        pair = best_two_size(counts, limits, 40)
-        many = recursive_multi_size(counts, limits, 40)
-        best = optimal_setting(counts, limits, 40)
-        assert (pair is None) == (many is None)
-        if best is None:
-            assert pair is None
-            continue
-        planned += 1
-        checked(best.setting, best.shares, counts, limits)
-        assert best.bound <= loss(best.setting)
-        if pair is not None:
-            checked(pair, partition_pair(pair, counts, limits), counts, limits)
-            checked(many.setting, many.shares, counts, limits)
-            assert best.bound <= loss(best.setting) <= loss(many.setting) <= loss(pair)
-    assert planned > 15
 
 
 def test_optimum_agrees_with_the_integer_program():

@@ -109,14 +109,6 @@ def test_errors_fall_with_the_count_and_rise_with_the_promise(
     assert all(low < high for low, high in zip(*curves, strict=True))
 
 
-def test_ranges_and_sets_cannot_be_predicted(people: Callable[..., pa.Table]) -> None:
-    table = sf.read(people(200), quasi=["age", "sex", "region"], sensitive="disease")
-    plan, profile = planned(table, "heterogeneous", "l-diversity(3)")
-    by_count = error_by_count(plan, profile, "disease", (5, 10)).values()
-    assert all(math.isnan(error) for error in by_count)
-    assert all(math.isnan(error) for _, error in error_by_value(plan, profile, "disease", 5))
-
-
 def test_a_value_that_nobody_has_has_no_error() -> None:
     histogram = Histogram("s", ("a", "b", "c"), np.array([50, 50, 0]))
     profile = Profile(100, {"s": histogram})

@@ -203,15 +203,6 @@ def test_conditions_are_split_and_sorted_by_the_columns_they_use() -> None:
     assert question.where[2].text == "\"Sex\" = 'F' OR \"disease\" = 'HIV'"
 
 
-def test_keys_by_alias_ordinal_and_expression_are_the_same() -> None:
-    for group in ("decade", "1", "age // 10", "(AGE // 10)", "decade, 1"):
-        question = parse(
-            f"SELECT age // 10 AS decade, COUNT(*) FROM release GROUP BY {group}", COLUMNS
-        )
-        assert [key.text for key in question.keys] == ['"age" // 10']
-        assert [output.name for output in question.outputs] == ["decade", "count"]
-
-
 def test_a_column_goes_before_an_alias_in_group_by_and_after_it_in_order_by() -> None:
     sql = "SELECT age, COUNT(*) AS Sex FROM release GROUP BY age, sex ORDER BY sex"
     question = parse(sql, COLUMNS)

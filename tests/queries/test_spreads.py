@@ -9,15 +9,12 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import sfumato as sf
 from sfumato.columns import Column
 from sfumato.errors import QueryError
 from sfumato.operators import Uniform
 from sfumato.queries import OpenedRelease
-from sfumato.queries.dialect import AGGREGATES
 from sfumato.queries.parse import parse
 
 from .conftest import MakeRelease
@@ -115,44 +112,6 @@ def test_what_is_empty_for_want_of_people_is_said(promise: str, tmp_path) -> Non
         assert not release.sql(sql.format(plain)).note
     of_nobody = "SELECT age, AVG(age) FROM release WHERE ill = 'a' AND age IS NULL GROUP BY age"
     assert not release.sql(of_nobody).note
-
-
-OF_SUMS = [rule for rule in dict.fromkeys(AGGREGATES.values()) if not rule.order]
-
-
-@settings(deadline=None, derandomize=True, max_examples=60)
-@given(
-    kind=st.sampled_from(OF_SUMS),
-    points=st.lists(
-        st.tuples(st.floats(-5, 5), st.floats(-5, 5)), min_size=4, max_size=9, unique=True
-    ),
-)
-def test_gradients_are_those_of_small_steps(kind, points) -> None:
-    """Every aggregate, at sums that points can have, against central differences."""
-    x, y = np.array(points).T
-    y = y + 0.3 * x + np.arange(len(x)) % 3
-    x = x + np.arange(len(x))
-    sql = f"SELECT {kind.name}(age) FROM release"
-    (found,) = parse(sql, COLUMNS).aggregates
-    columns = {"age": x, "cost": y}
-    totals = np.array(
-        [
-            [
-                np.prod(
-                    [columns[str(f.column)] for f in each.factors] + [np.ones_like(x)], axis=0
-                ).sum()
-            ]
-            for each in found.sums
-        ]
-    )
-    for place, slope in enumerate(found.slopes(totals)):
-        step = 1e-5 * max(1.0, abs(totals[place, 0]))
-        ends = []
-        for sign in (1, -1):
-            moved = totals.copy()
-            moved[place] += sign * step
-            ends.append(found.combine(*moved)[0])
-        assert slope[0] == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=2e-3, abs=1e-4)
 
 
 # -- error bars ------------------------------------------------------------------------------------

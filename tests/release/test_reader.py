@@ -17,7 +17,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import BundleError
-from sfumato.release import Release, manifest_schema, typed_values
+from sfumato.release import Release, manifest_schema
 from sfumato.release.bundle import UNFINISHED
 
 
@@ -251,34 +251,6 @@ def test_files_that_are_not_parquet(tmp_path: Path, release: Path, mutate: Any) 
         described["files"]["records/part-00000.parquet"] = entry
         (place / "manifest.json").write_text(json.dumps(described))
         refuse(place, r"Cannot read part-00000\.parquet of ")
-
-
-def test_typed_values_round_trip() -> None:
-    """JSON and back, for every type that a listed domain may have."""
-    import datetime
-    import decimal
-
-    from sfumato.columns import value_to_json
-
-    noon = datetime.datetime(2024, 2, 29, 12, 30, 15, 250_000)
-    arrays = [
-        pa.array([True, False, None]),
-        pa.array([1, -5, None], pa.int16()),
-        pa.array([2**64 - 1, None], pa.uint64()),
-        pa.array([0.5, float("inf"), float("-inf"), None]),
-        pa.array(["a", "", "inf", None]),
-        pa.array([b"\x00\xff", b"", None]),
-        pa.array([noon.date(), None]),
-        pa.array([noon, None], pa.timestamp("us")),
-        pa.array([noon, None], pa.timestamp("ms")),
-        pa.array([noon, None], pa.timestamp("us", "UTC")),
-        pa.array([noon.time(), None], pa.time64("us")),
-        pa.array([decimal.Decimal("1.50"), None], pa.decimal128(9, 2)),
-    ]
-    for array in arrays:
-        values = tuple(value_to_json(value) for value in array.to_pylist())
-        again = json.loads(json.dumps(values))
-        assert typed_values(tuple(again), array.type).equals(array), array.type
 
 
 SECRETS = ("20261115", "patients-of-ward-7")

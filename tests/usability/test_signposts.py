@@ -74,19 +74,6 @@ def test_a_frame_can_be_described_as_it_is() -> None:
         sf.describe(frame, "l-diversity(2)")
 
 
-def test_a_release_can_be_described(cli: Any, people_file: Path, tmp_path: Path) -> None:
-    out = tmp_path / "release"
-    cli("publish", people_file, *ROLES, "--guarantee", "l-diversity(3)", "--out", out)
-    told = cli("describe", out)
-    assert told.code == 0, told.err
-    assert "l-diversity(3)" in told.out
-    assert "a chance of at most 1 in 3" in told.out
-    assert str(sf.describe(sf.open(out))).strip() == told.out.strip()
-    refused = cli("describe", out, "--guarantee", "l-diversity(3)", "--sensitive", "disease")
-    assert refused.code == 2
-    assert refused.out == ""
-
-
 def test_json_of_the_command_line_is_that_of_the_answer(cli: Any, tmp_path: Path) -> None:
     """Instants, numbers and missing values alike."""
     days = [datetime.datetime(2026, 1, 1), datetime.datetime(2026, 2, 1, 12), None] * 40
