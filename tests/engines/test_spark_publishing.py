@@ -182,27 +182,13 @@ def test_types_missing_values_bins_and_several_columns(spark: Any, tmp_path: Pat
 
 
 def test_a_release_from_spark_keeps_its_promise(frame: Any, tmp_path: Path) -> None:
-    """By the checks, and made again from its receipt, part by part; a swap of two rows is found."""
+    """By the checks, and made again from its receipt, part by part."""
     table = sf.read(frame, **ROLES)
     release, receipt = tmp_path / "release", tmp_path / "receipt"
     sf.publish(table, WAYS["splu"], to=release, mechanism="splu", receipt=receipt)
     assert sf.audit(table, release).holds
     verdict = sf.audit(frame, release, receipt=receipt)
     assert verdict.holds, verdict
-
-    part = release / "records" / "part-00000.parquet"
-    rows = pq.read_table(part)
-    order = np.arange(rows.num_rows)
-    order[:2] = [1, 0]
-    pq.write_table(rows.take(pa.array(order)), part, store_schema=False)
-    described = json.loads((release / "manifest.json").read_text("utf-8"))
-    entry = described["files"]["records/part-00000.parquet"]
-    entry |= {"bytes": part.stat().st_size, "sha256": hashlib.sha256(part.read_bytes()).hexdigest()}
-    (release / "manifest.json").write_text(
-        json.dumps(described, indent=2, ensure_ascii=False) + "\n", "utf-8"
-    )
-    verdict = sf.audit(frame, release, receipt=receipt)
-    assert [f.value for f in verdict.findings if f.check.name == "replay"] == [2]
 
 
 # -- whatever happens to a task -------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Examples 1 to 11 of the perturbation thesis, corrected (errata T2, T15)."""
+"""Examples of the perturbation thesis, corrected (errata T2, T15)."""
 
 from __future__ import annotations
 
