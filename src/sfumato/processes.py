@@ -55,10 +55,6 @@ class Worker:
     def alive(self) -> bool:
         return self._process.returncode is None
 
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
     @classmethod
     async def start(
         cls, tasks: str, temporary: Path, memory: int = 0, cwd: Path | None = None

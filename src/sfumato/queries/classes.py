@@ -95,10 +95,6 @@ class LineClasses:
         numbers, first, _ = cells.forms
         return Forms.of(self.profile, numbers, first)
 
-    def only(self, lines: IntArray) -> LineClasses:
-        """Some of the lines; classes without any stay."""
-        return LineClasses(self.of[lines], self.key, self.profile, self.first_of_key, self.profiles)
-
 
 def numbered(columns: Sequence[pa.ChunkedArray], rows: int) -> tuple[IntArray, IntArray]:
     """Equal lines get equal numbers: that of every line, and a line of every number.

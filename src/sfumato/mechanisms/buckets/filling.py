@@ -10,30 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
 from sfumato.draws import IntArray
-from sfumato.mechanisms.mixed import BucketParts, SmallArray
+from sfumato.mechanisms.mixed import BucketParts, Mixed, SmallArray
 
 Entries = tuple[IntArray, IntArray, IntArray]  # bucket, combination, count
 _AT_ONCE = 1 << 20  # entries that are listed together
-
-
-class Filling(Protocol):
-    """`Mixed` and `Listed`."""
-
-    @property
-    def parts(self) -> BucketParts: ...
-
-    def slot_buckets(self) -> SmallArray:
-        """The bucket of every slot, by block, combination and slot."""
-
-    def listed(self) -> Iterator[Entries]:
-        """What the buckets hold, bucket by bucket, some at a time."""
-
-    def check(self) -> None: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +34,13 @@ class Listed:
         return np.repeat(np.arange(len(sizes)), sizes)
 
     def slot_buckets(self) -> SmallArray:
+        """The bucket of every slot, by block, combination and slot."""
         block = np.repeat(self.parts.blocks, self.parts.buckets)[self.bucket]
         order = np.argsort(block * self.parts.values + self.places, kind="stable")
         return self.bucket[order].astype(np.int32)
 
     def listed(self) -> Iterator[Entries]:
+        """What the buckets hold, bucket by bucket, some at a time."""
         cuts = np.searchsorted(self.bucket, self.bucket[_AT_ONCE::_AT_ONCE]).tolist()
         for low, high in zip([0, *cuts], [*cuts, len(self.bucket)], strict=True):
             keys = self.bucket[low:high] * self.parts.values + self.places[low:high]
@@ -69,3 +55,6 @@ class Listed:
         placed = np.zeros_like(counts)
         np.add.at(placed, (block[self.bucket], self.places), 1)
         assert np.array_equal(placed, counts), "a combination stands elsewhere than it was counted"
+
+
+Filling = Mixed | Listed
