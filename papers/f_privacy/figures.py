@@ -135,7 +135,7 @@ def loss_figure(columns: dict[str, IntArray], effort: Effort) -> Outcome:
                     float(mean_squared_error(two)) if two else None,
                     float(mean_squared_error(many.setting)) if many else None,
                     float(mean_squared_error(best.setting)) if best else None,
-                    best.gap if best else None,
+                    float(1 - best.bound / max(loss(best.setting), 1)) if best else None,
                     float(mean_squared_error(program)) if program else None,
                 )
             )

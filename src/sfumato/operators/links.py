@@ -232,7 +232,6 @@ class SoftmaxFit:
         ridge: float | FloatArray,
         still: float = STILL,
         centre: FloatArray | None = None,
-        steps: int = _STEPS,
     ) -> FloatArray:
         """The slopes that maximize the log likelihood less ridge · |slopes − centre|² / 2.
 
@@ -253,7 +252,7 @@ class SoftmaxFit:
             gradient = (ridge * away - transposed @ (weights - chances)) * unit
             return 0.5 * float((ridge * away**2).sum()) - likelihood, gradient.ravel()
 
-        options: dict[str, Any] = {"maxiter": steps, "maxcor": 8, "ftol": still}
+        options: dict[str, Any] = {"maxiter": _STEPS, "maxcor": 8, "ftol": still}
         optimum = minimize(
             loss,
             (slopes / unit).ravel(),

@@ -149,11 +149,6 @@ class Choice:
     shares: IntArray
     bound: Fraction = Fraction(0)
 
-    @property
-    def gap(self) -> float:
-        """The fraction of the loss that could be saved, as exactly as the solver says."""
-        return float(1 - self.bound / max(loss(self.setting), 1))
-
 
 def part_rooms(setting: Setting, counts: IntArray, limits: Limits) -> IntArray:
     """a_{xj} = min(⌊f'_x S_j⌋ b_j, o_x), parts by values (Definition 6)."""
