@@ -14,7 +14,7 @@ import sfumato as sf
 from sfumato.blocks import BlockTree
 from sfumato.draws import Draws
 from sfumato.engines.binning import count_quasi
-from sfumato.engines.choosing import profile_for
+from sfumato.engines.choosing import choose_plan, profile_for
 from sfumato.engines.counting import take_profile
 from sfumato.guarantees import parse_guarantee
 from sfumato.mechanisms import parse_mechanism
@@ -61,9 +61,6 @@ def planned(table: sf.Table, promise: str, way: str = "local", seed: int = 1) ->
     plan = mechanism.plan(profile, guarantee, Draws.from_seed(seed))
     assert isinstance(plan, BucketPlan)
     return plan
-
-
-# -- the unrefused tree ------------------------------------------------------------------------
 
 
 # -- the test ----------------------------------------------------------------------------------
@@ -160,3 +157,32 @@ def test_a_refused_root_is_one_block_under_its_own_ceilings() -> None:
         assert (
             min(part.size for part in plan.setting) >= 4
         )  # f'' = 10/32: pairs of three would do f'
+
+
+def test_where_a_value_fills_its_ceiling_nothing_is_cut() -> None:
+    """A share of 1/2 − 1/80 is within f' = 1/2 and above f'' = 10/21: nothing is tested."""
+    rows = 4000
+    held = np.where(np.arange(rows) % 80 < 39, 0, np.arange(rows) % 7 + 1)
+    table = pa.table({"age": np.arange(rows) % 61, "ill": held})
+    asked = sf.read(table, quasi="age", sensitive="ill")
+    plan, whole = planned(asked, "l-diversity(2)"), planned(asked, "l-diversity(2)", "optimal")
+    assert (plan.tree, plan.public()) == (None, whole.public())
+
+
+def test_publish_takes_blocks_where_values_leave_room_and_blocks_are_many(
+    linked: sf.Table,
+) -> None:
+    def chosen(table: sf.Table, promise: str) -> str:
+        guarantee = parse_guarantee(promise)
+        return choose_plan(profile_for(table, guarantee), guarantee, None, Draws.from_seed(2))[
+            0
+        ].name
+
+    assert chosen(linked, "l-diversity(4)") == "local"
+    few = declared(people(700))
+    assert unrefused(few).blocks < 8
+    assert chosen(few, "l-diversity(4)") == "optimal"
+    table = people(12_000)
+    common = np.where(np.arange(12_000) % 20 < 15, 0, table["ill"].to_numpy())
+    skewed = declared(table.set_column(4, "ill", pa.array(common)))
+    assert chosen(skewed, "f-privacy(theta=1.2, floor=0.05)") == "optimal"
