@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import sfumato as sf
 from sfumato.blocks import BlockTree
 from sfumato.draws import Draws
-from sfumato.engines.binning import count_quasi
+from sfumato.engines.binning import count_binned
 from sfumato.engines.choosing import choose_plan, profile_for
 from sfumato.engines.counting import take_profile
 from sfumato.guarantees import parse_guarantee
@@ -52,7 +52,7 @@ def unrefused(table: sf.Table, promise: str = PROMISES[0], way: str = "local") -
     assert isinstance(mechanism, LocalBuckets)
     holdings = Holdings.one(*profile.histograms.values())
     limits = Limits(tuple(parse_guarantee(promise).ceilings(holdings.views[0])))
-    return mechanism.unrefused(count_quasi(table), holdings, limits)[0].tree()
+    return mechanism.unrefused(count_binned(table, holdings).cells, holdings, limits)[0].tree()
 
 
 def planned(table: sf.Table, promise: str, way: str = "local", seed: int = 1) -> BucketPlan:

@@ -199,20 +199,11 @@ class _Keys:
         return codes
 
 
-def count_quasi(table: Table) -> QuasiCells:
-    """People by the bins of all quasi-identifiers; see `count_binned`."""
-    return _counted(table, None).cells
-
-
 def count_binned(table: Table, holdings: Holdings) -> BinnedCounts:
     """People by the bins of all quasi-identifiers, and by what they have; of too many cells,
     columns that go least with the others are left out."""
-    return _counted(table, holdings)
-
-
-def _counted(table: Table, holdings: Holdings | None) -> BinnedCounts:
     table = stage(table)
-    keys = _Keys(bins_of(table), 1 if holdings is None else len(holdings.counts))
+    keys = _Keys(bins_of(table), len(holdings.counts))
     pairs = _Pairs.of(keys)
     counted = _Entries.read(keys, _entries(table, keys, holdings), pairs)
     weights = pairs.weights()
@@ -225,17 +216,14 @@ def _counted(table: Table, holdings: Holdings | None) -> BinnedCounts:
 
 
 def _entries(
-    table: Table, keys: _Keys, holdings: Holdings | None
+    table: Table, keys: _Keys, holdings: Holdings
 ) -> Iterator[tuple[list[IntArray], IntArray, IntArray]]:
     """Keys of cells, what is held and how many people, in order, some at a time."""
     asked = [bins.column for bins in keys.columns]
-    sensitive = [] if holdings is None else [view.column for view in holdings.columns]
+    sensitive = [view.column for view in holdings.columns]
 
     def packed(batch: pa.RecordBatch) -> pa.RecordBatch:
-        held = np.zeros(batch.num_rows, np.int64)
-        if holdings is not None:
-            held = holdings.numbers(codes_of(batch, sensitive))
-        return keys.packed(batch, held)
+        return keys.packed(batch, holdings.numbers(codes_of(batch, sensitive)))
 
     people = staged(table).map([*asked, *sensitive], packed, keys.schema)
     names = ", ".join(keys.schema.names)
