@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from fractions import Fraction
 
 import numpy as np
@@ -11,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sfumato as sf
-from sfumato.blocks import BlockTree
+from sfumato.blocks import BlockTree, Cut
 from sfumato.draws import Draws
-from sfumato.engines.binning import count_binned
+from sfumato.engines.binning import bins_of, count_binned
 from sfumato.engines.choosing import choose_plan, profile_for
 from sfumato.engines.counting import take_profile
 from sfumato.guarantees import parse_guarantee
@@ -22,6 +23,7 @@ from sfumato.mechanisms.buckets import BucketPlan, LocalBuckets
 from sfumato.mechanisms.buckets.settings import Limits
 from sfumato.mechanisms.buckets.tree import exchanges, fewest_people, inside_blocks, refused
 from sfumato.profile import Histogram, Holdings
+from sfumato.table.staging import stage
 
 PROMISES = ("l-diversity(4)", "f-privacy(theta=2, floor=0.05)")
 VALUES = 12
@@ -186,3 +188,35 @@ def test_publish_takes_blocks_where_values_leave_room_and_blocks_are_many(
     common = np.where(np.arange(12_000) % 20 < 15, 0, table["ill"].to_numpy())
     skewed = declared(table.set_column(4, "ill", pa.array(common)))
     assert chosen(skewed, "f-privacy(theta=1.2, floor=0.05)") == "optimal"
+
+
+def test_dates_and_intervals_are_cut_in_their_order_and_missing_ones_lie_below() -> None:
+    rng, rows = np.random.default_rng(2), 3000
+    born = [datetime.date(1930, 1, 1) + datetime.timedelta(days=int(d)) for d in range(rows)]
+    table = pa.table(
+        {
+            "born": pa.array(rng.permutation(np.array(born)), mask=rng.random(rows) < 0.1),
+            "pay": pa.array(rng.uniform(0, 100, rows), mask=rng.random(rows) < 0.1),
+            "ok": pa.array(rng.random(rows) < 0.5),
+            "ill": rng.integers(0, 9, rows),
+        }
+    )
+    asked = sf.read(table, quasi="born,pay,ok", sensitive="ill",
+                    recode={"pay": "bins(0, 5, 20, 60, 100)"})  # fmt: skip
+    bins = {column.column: column for column in bins_of(stage(asked))}
+    assert 20 < len(bins["born"].edges) < 32
+    assert all(datetime.date.fromisoformat(str(edge)) for edge in bins["born"].edges)
+    assert bins["pay"].edges == (0, 5, 20, 60)
+    assert bins["ok"].values == (False, True)
+    tree = BlockTree((Cut("pay", below=20), Cut("born", below="1934-02-03"), None, None, None))
+    shown = pa.concat_tables(
+        [pa.Table.from_batches([batch]) for batch in asked.batches(["born", "pay"])]
+    )
+    expected = [
+        2 if pay is not None and pay >= 20 else int(date is not None and date >= born[1494])
+        for date, pay in zip(table["born"].to_pylist(), table["pay"].to_pylist(), strict=True)
+    ]
+    assert born[1494] == datetime.date(1934, 2, 3)
+    assert tree.numbers(shown).tolist() == expected
+    binned = bins["pay"].of(shown.column("pay"))
+    assert binned[0] == sum(edge <= (table["pay"][0].as_py() or -1) for edge in (0, 5, 20, 60))
