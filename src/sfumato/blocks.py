@@ -204,6 +204,8 @@ def as_numbers(array: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.float64]:
     >>> import pyarrow as pa
     >>> as_numbers(pa.array(["[18, 65)", None, "(-inf, 18)"])).tolist()
     [18.0, -inf, -inf]
+    >>> as_numbers(pa.array([7.5, None, float("nan")])).tolist()
+    [7.5, -inf, -inf]
     """
     import pyarrow as pa
     import pyarrow.compute as pc
