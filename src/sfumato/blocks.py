@@ -170,7 +170,7 @@ class BlockTree:
         """The block of every record. O(depth) each."""
         codes = {bins.column: bins.of(records.column(bins.column)) for bins in self.bins}
         block_of_record = np.zeros(records.num_rows, np.int64)
-        waiting, block = [np.arange(records.num_rows, dtype=np.int32)], 0
+        waiting, block = [np.arange(records.num_rows)], 0
         for cut, first in self._first_sides:  # these come before second ones
             rows = waiting.pop()
             if cut is None:
@@ -178,7 +178,7 @@ class BlockTree:
                 block += 1
             else:
                 inside = first.take(codes[cut.column].take(rows))
-                waiting += [rows[~inside], rows[inside]]
+                waiting += [rows.compress(side) for side in (~inside, inside)]
         return block_of_record
 
     def to_json(self, blocks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
