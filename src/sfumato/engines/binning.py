@@ -50,24 +50,14 @@ class NumberTally:
     dropped: int = 0  # bits
 
     def add(self, numbers: FloatArray, counts: IntArray) -> None:
-        self._merge(_ordered(numbers) >> self.dropped, counts)
-
-    def _merge(self, keys: IntArray, counts: IntArray) -> None:
-        both = np.concatenate([self.keys, keys])
+        both = np.concatenate([self.keys, _ordered(numbers) >> self.dropped])
         self.keys, inverse = np.unique(both, return_inverse=True)
-        whole = np.zeros(len(self.keys), np.int64)
-        np.add.at(whole, inverse, np.concatenate([self.counts, counts]))
-        self.counts = whole
+        self.counts = np.bincount(inverse, np.concatenate([self.counts, counts])).astype(np.int64)
         while len(self.keys) > _FINE:
-            self._round(1)
-
-    def _round(self, bits: int) -> None:
-        if bits > 0:
-            self.dropped += bits
-            keys, counts = self.keys >> bits, self.counts
-            starts = np.flatnonzero(np.diff(keys, prepend=keys[:1] - 1))
-            self.keys = keys[starts]
-            self.counts = np.add.reduceat(counts, starts) if len(starts) else counts
+            self.dropped += 1
+            keys = self.keys >> 1
+            starts = np.flatnonzero(np.diff(keys, prepend=keys[0] - 1))
+            self.keys, self.counts = keys[starts], np.add.reduceat(self.counts, starts)
 
     def edges(self, bins: int = BINS) -> tuple[float, ...]:
         """Where each of about equally full bins begins, the first left out."""
@@ -182,11 +172,6 @@ class _Keys:
             keys.append(pa.array(key))
         return pa.RecordBatch.from_arrays(keys, schema=self.schema)
 
-    def parted(self, keys: list[IntArray]) -> tuple[list[IntArray], IntArray]:
-        """The keys of cells, and what is held."""
-        cell, held = np.divmod(keys[-1], self.held)
-        return [*keys[:-1], cell], held
-
     def unpacked(self, cells: Sequence[IntArray]) -> list[npt.NDArray[np.uint8]]:
         """The bins by column."""
         codes = list[npt.NDArray[np.uint8]]()
@@ -230,7 +215,8 @@ def _entries(
     query = f"SELECT {names}, count(*) AS n FROM people GROUP BY {names} ORDER BY {names}"
     for batch in people.sql(query, *keys.schema.names):
         *numbers, n = (column.to_numpy() for column in batch.columns)
-        yield (*keys.parted(numbers), n)
+        numbers[-1], held = np.divmod(numbers[-1], keys.held)  # what is held comes last
+        yield numbers, held, n
 
 
 @dataclass(eq=False)
@@ -256,12 +242,8 @@ class _Entries:
             codes = keys.unpacked(packed)
             if pairs is not None:
                 pairs.add(codes, n)
-            begins = np.logical_or.reduce(
-                [
-                    np.diff(key, prepend=before) != 0
-                    for key, before in zip(packed, last, strict=True)
-                ]
-            )
+            changes = [np.diff(key, prepend=one) for key, one in zip(packed, last, strict=True)]
+            begins = np.any(changes, axis=0)
             last = [int(key[-1]) for key in packed]
             if many <= MOST_CELLS:
                 made.codes.append([code[begins] for code in codes])

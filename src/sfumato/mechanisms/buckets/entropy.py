@@ -12,8 +12,10 @@ import numpy as np
 from sfumato.draws import IntArray
 
 UNIT = 1 << 32
-_EXACT = Context(prec=40)  # n·log₂ n is irrational but for powers of two: no floor is near
+_BITS = 128  # after the point; n·log₂ n is irrational but for powers of two: no floor is near
+_EXACT = Context(prec=50)
 _LOG_2 = _EXACT.ln(Decimal(2))
+_TWICE = int(_EXACT.divide(Decimal(2 << _BITS), _LOG_2))  # 2/ln 2
 
 
 @cache
@@ -25,7 +27,21 @@ def times_log(n: int) -> int:
     """
     if n & (n - 1) == 0:
         return max(n, 1) * max(n.bit_length() - 1, 0) * UNIT
-    return int(_EXACT.divide(_EXACT.multiply(_EXACT.ln(Decimal(n)), Decimal(n * UNIT)), _LOG_2))
+    shift = max(n.bit_length() - 10, 0)
+    low = n >> shift << shift
+    power = ((n - low) << _BITS) // (n + low)
+    square, above = power * power >> _BITS, 0
+    for odd in range(1, 14, 2):  # log n = log low + 2·artanh((n − low)/(n + low))
+        above += power // odd
+        power = power * square >> _BITS
+    log = _log(n >> shift) + (shift << _BITS) + (above * _TWICE >> _BITS)
+    return n * log >> (_BITS - 32)
+
+
+@cache
+def _log(n: int) -> int:
+    """log₂ n in units of 2⁻¹²⁸, of the few numbers of ten bits."""
+    return int(_EXACT.divide(_EXACT.multiply(_EXACT.ln(Decimal(n)), 1 << _BITS), _LOG_2))
 
 
 def entropy(counts: Iterable[int] | IntArray) -> int:
