@@ -61,8 +61,8 @@ class LocalEngine:
         self.table = stage(self.table, threads=threads, progress=progress)
         return self
 
-    def __exit__(self, *raised: object) -> None:
-        self.held.close()
+    def __exit__(self, *raised: Any) -> None:
+        self.held.__exit__(*raised)  # what is held says in its own words what went wrong
 
     def columns(self, draws: Draws) -> list[str]:
         """What is read of the table to publish it."""
